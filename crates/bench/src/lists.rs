@@ -57,6 +57,7 @@ pub(crate) async fn run(resources: u32) -> anyhow::Result<()> {
         let pool = database.pool().await?;
         population::make(&pool, resources, State::Pending).await?;
         pool.run("UPDATE resources SET labels = '{\"app\":\"bench\"}'".to_owned()).await?;
+        population::analyse(&pool).await?;
         measure(&plane, kind, resources, false, &mut report).await?;
 
         let subject = ProvisionedResourceId::KIND;
@@ -67,6 +68,7 @@ pub(crate) async fn run(resources: u32) -> anyhow::Result<()> {
              FROM provisioned_resources"
         ))
         .await?;
+        population::analyse(&pool).await?;
         measure(&plane, kind, resources, true, &mut report).await?;
     }
     report.finish();

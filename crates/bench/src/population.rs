@@ -62,8 +62,12 @@ pub(crate) async fn make(pool: &Pool, count: u32, state: State) -> anyhow::Resul
     for statement in statements {
         pool.run(spelled(pool, &statement)).await?;
     }
+    analyse(pool).await
+}
+
+/// Does what autovacuum would have done for rows inserted over a longer time.
+pub(crate) async fn analyse(pool: &Pool) -> anyhow::Result<()> {
     if let Pool::Postgres(_) = pool {
-        // As autovacuum would have done for rows inserted over a longer time.
         pool.run("VACUUM ANALYZE".to_owned()).await?;
     }
     Ok(())
@@ -114,10 +118,7 @@ pub(crate) async fn make_waiting(pool: &Pool, hashes: &str) -> anyhow::Result<()
     ] {
         pool.run(spelled(pool, &statement)).await?;
     }
-    if let Pool::Postgres(_) = pool {
-        pool.run("VACUUM ANALYZE".to_owned()).await?;
-    }
-    Ok(())
+    analyse(pool).await
 }
 
 /// Replaces `ID(kk)`, `HASH(n)`, `NOW()` and `LATER(milliseconds)` by the

@@ -110,6 +110,30 @@ macro_rules! fragment {
     (sqlite, given_micros) => {
         "given.micros"
     };
+    (postgres, json_rows) => {
+        "json_agg"
+    };
+    (sqlite, json_rows) => {
+        "json_group_array"
+    };
+    (postgres, json_array) => {
+        "json_build_array"
+    };
+    (sqlite, json_array) => {
+        "json_array"
+    };
+    (postgres, (uuid_text $column:literal)) => {
+        $column
+    };
+    (sqlite, (uuid_text $column:literal)) => {
+        concat!("hex(", $column, ")")
+    };
+    (postgres, (hex_of $column:literal)) => {
+        concat!("encode(", $column, ", 'hex')")
+    };
+    (sqlite, (hex_of $column:literal)) => {
+        concat!("hex(", $column, ")")
+    };
     ($dialect:ident, $literal:literal) => {
         $literal
     };

@@ -94,10 +94,15 @@ fn shown<T>(
     read: impl Fn(&Row) -> Result<T, Fault>,
 ) -> (Uuid, Option<T>) {
     let id = row.try_get::<Uuid, _>(id_column).unwrap_or_default();
-    let read = read(row).inspect_err(|fault| {
+    (id, or_left_out(kind, id, read(row)))
+}
+
+/// What was read; an unreadable row is logged and left out.
+pub(crate) fn or_left_out<T>(kind: &'static str, id: Uuid, read: Result<T, Fault>) -> Option<T> {
+    let read = read.inspect_err(|fault| {
         tracing::error!(kind, %id, %fault, "a row cannot be read and is left out of a list");
     });
-    (id, read.ok())
+    read.ok()
 }
 
 /// The database's clock, read after the locks were granted.

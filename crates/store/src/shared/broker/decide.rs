@@ -43,66 +43,56 @@ impl Load for ByKey<'_> {
     }
 }
 
-/// Locks the resource of the key and answers the attempt to decide on. The
-/// resource of a key never changes, so it is read before the lock; the current
-/// attempt may change, so it is read after it.
+/// Locks the resource of the key and answers the attempt to decide on. Attempt,
+/// token and node never change their resource, so a row that was waited for is
+/// still that of the key. The current attempt of a resource may change, so it is
+/// read after the lock.
 async fn lock(
     connection: &mut Connection,
     key: ResourceKey,
 ) -> Result<ProvisionedResourceId, Failure> {
-    let (resource, attempt) = resolve(connection, key).await?;
-    let locked = sqlx::query(sql!("SELECT id FROM resources WHERE id = $1", for_update))
-        .bind(resource)
-        .fetch_optional(&mut *connection)
-        .await?;
-    if locked.is_none() {
-        return Err(Failure::NotFound { kind: ResourceId::KIND });
-    }
-    let attempt = match attempt {
-        Some(attempt) => attempt,
-        None => current_attempt(connection, resource).await?,
-    };
-    Ok(ProvisionedResourceId::new(attempt))
-}
-
-async fn resolve(
-    connection: &mut Connection,
-    key: ResourceKey,
-) -> Result<(Uuid, Option<Uuid>), Failure> {
-    let (kind, row) = match key {
-        ResourceKey::Resource(id) => return Ok((id.as_uuid(), None)),
+    let (kind, lock) = match key {
+        ResourceKey::Resource(id) => (
+            ResourceId::KIND,
+            sqlx::query(sql!("SELECT id FROM resources WHERE id = $1", for_update))
+                .bind(id.as_uuid()),
+        ),
         ResourceKey::Attempt(id) => (
             ProvisionedResourceId::KIND,
-            sqlx::query(
-                "SELECT resource_id, id AS attempt FROM provisioned_resources WHERE id = $1",
-            )
-            .bind(id.as_uuid())
-            .fetch_optional(connection)
-            .await?,
+            sqlx::query(sql!(
+                "SELECT r.id, a.id AS attempt FROM provisioned_resources a \
+                 JOIN resources r ON r.id = a.resource_id WHERE a.id = $1",
+                (for_update_of "r")
+            ))
+            .bind(id.as_uuid()),
         ),
-        ResourceKey::Token(hash) => (
+        ResourceKey::Token(ref hash) => (
             "bootstrap_token",
-            sqlx::query(
-                "SELECT a.resource_id, a.id AS attempt FROM bootstrap_tokens t \
+            sqlx::query(sql!(
+                "SELECT r.id, a.id AS attempt FROM bootstrap_tokens t \
                  JOIN provisioned_resources a ON a.id = t.provisioned_resource_id \
-                 WHERE t.hash = $1",
-            )
-            .bind(&hash.as_bytes()[..])
-            .fetch_optional(connection)
-            .await?,
+                 JOIN resources r ON r.id = a.resource_id WHERE t.hash = $1",
+                (for_update_of "r")
+            ))
+            .bind(&hash.as_bytes()[..]),
         ),
         ResourceKey::Node(id) => (
             NodeId::KIND,
-            sqlx::query(
-                "SELECT resource_id, provisioned_resource_id AS attempt FROM nodes WHERE id = $1",
-            )
-            .bind(id.as_uuid())
-            .fetch_optional(connection)
-            .await?,
+            sqlx::query(sql!(
+                "SELECT r.id, n.provisioned_resource_id AS attempt FROM nodes n \
+                 JOIN resources r ON r.id = n.resource_id WHERE n.id = $1",
+                (for_update_of "r")
+            ))
+            .bind(id.as_uuid()),
         ),
     };
-    let row = row.ok_or(Failure::NotFound { kind })?;
-    Ok((row.try_get("resource_id")?, Some(row.try_get("attempt")?)))
+    let locked = lock.fetch_optional(&mut *connection).await?;
+    let locked = locked.ok_or(Failure::NotFound { kind })?;
+    let attempt = match key {
+        ResourceKey::Resource(id) => current_attempt(connection, id.as_uuid()).await?,
+        _ => locked.try_get("attempt")?,
+    };
+    Ok(ProvisionedResourceId::new(attempt))
 }
 
 async fn current_attempt(connection: &mut Connection, resource: Uuid) -> Result<Uuid, Failure> {

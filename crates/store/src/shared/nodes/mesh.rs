@@ -11,6 +11,8 @@
 //! nothing else but a free row that it finds. So enrolments do not wait for the project, and who has locked
 //! the project waits for no resource.
 
+use data_encoding::HEXLOWER_PERMISSIVE;
+use serde::Deserialize;
 use slipway_app::nodes::port::{MeshView, Peer};
 use slipway_core::catalog::project::Project;
 use slipway_core::catalog::rules::project::mesh_in_use;
@@ -21,9 +23,10 @@ use slipway_core::nodes::token::SecretHash;
 use slipway_core::{ErrorKind, Refusal};
 use slipway_durable::database::End;
 use sqlx::Row as _;
+use sqlx::types::Json;
 use uuid::Uuid;
 
-use super::page::{count, hydrate, readable};
+use super::page::{count, hydrate, or_left_out};
 use super::{Connection, Row, rows};
 use crate::failure::Failure;
 use crate::fault::Fault;
@@ -200,46 +203,55 @@ pub(crate) async fn live_nodes(
     count(connection, statement, project.as_uuid()).await
 }
 
-/// The live nodes of a project in the order of their addresses, but for one.
-pub(crate) const PEERS: &str = "SELECT node_id AS id, host, hostname, public_key \
-     FROM mesh_addresses WHERE project_id = $1 AND node_id <> $2 ORDER BY host LIMIT $3";
+/// A node with the peers that `$2` limits, in one row: 256 rows would cost more to
+/// hand over than to find.
+const VIEW: &str = concat!(
+    "SELECT ",
+    node_columns!(),
+    ", (SELECT mesh_cidr FROM projects WHERE projects.id = nodes.project_id) AS mesh_cidr, (SELECT ",
+    sql!(json_rows, "(", json_array, "(", (uuid_text "node_id"), ", host, hostname, "),
+    sql!((hex_of "public_key"), ")) FROM (SELECT node_id, host, hostname, public_key "),
+    "FROM mesh_addresses m WHERE m.project_id = nodes.project_id AND m.node_id <> nodes.id \
+     ORDER BY m.host LIMIT $2) AS peers) AS peers FROM nodes WHERE id = $1"
+);
 
 /// A node and its peers. It reads without a lock: peers come and go anyway.
 pub(crate) async fn view(
     connection: &mut Connection,
     (id, limit): (NodeId, u32),
 ) -> Result<Option<MeshView>, Failure> {
-    let row = sqlx::query(concat!(
-        "SELECT ",
-        node_columns!(),
-        ", (SELECT mesh_cidr FROM projects WHERE projects.id = nodes.project_id) AS mesh_cidr \
-         FROM nodes WHERE id = $1"
-    ))
-    .bind(id.as_uuid())
-    .fetch_optional(&mut *connection)
-    .await?;
+    let row = sqlx::query(VIEW)
+        .bind(id.as_uuid())
+        .bind(i64::from(limit))
+        .fetch_optional(connection)
+        .await?;
     let Some(row) = row else { return Ok(None) };
     let node = hydrate(&row, "id", super::hydrate::node)?;
     let cidr = hydrate(&row, "id", cidr)?;
-    let peers = sqlx::query(PEERS)
-        .bind(node.project_id.as_uuid())
-        .bind(id.as_uuid())
-        .bind(i64::from(limit))
-        .fetch_all(connection)
-        .await?;
-    let peers = readable(NodeId::KIND, &peers, |row| peer(row, cidr));
+    let peers: Option<Json<Vec<PeerRow>>> = row.try_get("peers")?;
+    let peers = peers.into_iter().flat_map(|Json(peers)| peers);
+    let peers = peers.filter_map(|row| or_left_out(NodeId::KIND, row.0, peer(row, cidr))).collect();
     Ok(Some(MeshView { cidr, node, peers }))
 }
 
-fn peer(row: &Row, cidr: MeshCidr) -> Result<Peer, Fault> {
-    let public_key: &[u8] = rows::get(row, "public_key")?;
-    let ip = cidr.address(rows::get(row, "host")?);
+/// Node, host number, host name and public key in hexadecimal.
+#[derive(Deserialize)]
+struct PeerRow(Uuid, i64, String, String);
+
+fn peer(PeerRow(id, host, hostname, key): PeerRow, cidr: MeshCidr) -> Result<Peer, Fault> {
+    let mut public_key = [0; 32];
+    let decoded = HEXLOWER_PERMISSIVE.decode_len(key.len()).is_ok_and(|length| {
+        length == public_key.len()
+            && HEXLOWER_PERMISSIVE.decode_mut(key.as_bytes(), &mut public_key).is_ok()
+    });
+    if !decoded {
+        return Err(Fault::new("public_key", "must have 32 bytes"));
+    }
+    let ip = cidr.address(host);
     Ok(Peer {
-        id: NodeId::new(rows::get(row, "id")?),
-        hostname: rows::get(row, "hostname")?,
-        public_key: public_key
-            .try_into()
-            .map_err(|_| Fault::new("public_key", "must have 32 bytes"))?,
+        id: NodeId::new(id),
+        hostname,
+        public_key,
         ip: ip.ok_or_else(|| Fault::new("host", "is no number of the project's mesh"))?,
     })
 }
