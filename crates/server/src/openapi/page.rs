@@ -14,7 +14,8 @@ use slipway_core::error::{ErrorKind, Refusal};
 use super::document::document;
 use super::query::query;
 use crate::error::{self, Rejection, clip};
-use crate::routes::{Answer, Route, TABLE};
+use crate::router::TABLE;
+use crate::routes::{Answer, Route};
 
 static DOCUMENT: LazyLock<Value> = LazyLock::new(document);
 static PAGE: LazyLock<String> = LazyLock::new(render);
