@@ -81,7 +81,7 @@ fn render() -> String {
             &mut page,
             format_args!(
                 "<tr id=\"{code}\"><td><code>{code}</code></td><td>{}</td><td>{}</td></tr>",
-                error::status(*kind).as_u16(),
+                error::status(*kind, false).as_u16(),
                 error::title(code)
             ),
         );
