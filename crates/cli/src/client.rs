@@ -150,18 +150,13 @@ impl Client {
         let mut last = None;
         loop {
             let response = self.send(request).await?;
-            let next = next_link(&self.server, response.headers());
-            let quarantined =
-                response.headers().get(QUARANTINED_ROWS).and_then(|value| value.to_str().ok());
-            listed.quarantined.extend(
-                quarantined
-                    .into_iter()
-                    .flat_map(|quarantined| quarantined.split(','))
-                    .map(str::to_owned),
-            );
-            let open =
-                response.headers().get(WITHHELD_UNCHECKED).and_then(|value| value.to_str().ok());
-            listed.open = open.and_then(|open| open.parse().ok()).unwrap_or(0);
+            let headers = response.headers();
+            let next = next_link(&self.server, headers);
+            let quarantined = header(headers, QUARANTINED_ROWS).into_iter();
+            let quarantined = quarantined.flat_map(|ids| ids.split(','));
+            listed.quarantined.extend(quarantined.map(str::to_owned));
+            let open = header(headers, WITHHELD_UNCHECKED).and_then(|open| open.parse().ok());
+            listed.open = open.unwrap_or(0);
             let page: Vec<T> = self.read(response).await?;
             listed.items.extend(page);
             match next {
@@ -292,10 +287,15 @@ fn for_server(server: &Url, builder: ClientBuilder) -> ClientBuilder {
     builder
 }
 
+/// The text of a header, if it has one.
+pub(crate) fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name)?.to_str().ok()
+}
+
 /// The target of `Link: <…>; rel="next"`, only on the same server: the key is
 /// sent along.
 fn next_link(server: &Url, headers: &HeaderMap) -> Option<Url> {
-    let value = headers.get(LINK)?.to_str().ok()?;
+    let value = header(headers, LINK.as_str())?;
     let (target, relation) = value.strip_prefix('<')?.split_once('>')?;
     let next = relation.contains("rel=\"next\"").then(|| server.join(target).ok())??;
     (next.origin() == server.origin()).then_some(next)

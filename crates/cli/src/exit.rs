@@ -3,25 +3,26 @@
 
 use std::process::ExitCode;
 
-/// How a command ended.
+/// How a command ended, with its code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
 pub enum Exit {
-    Success,
+    Success = 0,
     /// The server refused, something failed, or the user declined.
-    Refused,
+    Refused = 1,
     /// The command line is wrong; nothing was sent.
-    Usage,
+    Usage = 2,
     /// The server could not be reached.
-    Unreachable,
+    Unreachable = 3,
     /// No valid key, or one that may not do this.
-    Unauthenticated,
-    NotFound,
+    Unauthenticated = 4,
+    NotFound = 5,
     /// `--wait` gave up; the server continues.
-    TimedOut,
+    TimedOut = 6,
     /// `--wait` saw the resource end in Failed.
-    EndedInFailed,
+    EndedInFailed = 7,
     /// `doctor` found a problem.
-    Unwell,
+    Unwell = 8,
 }
 
 /// For `--help`.
@@ -39,17 +40,7 @@ Exit codes:
 
 impl Exit {
     pub const fn code(self) -> u8 {
-        match self {
-            Self::Success => 0,
-            Self::Refused => 1,
-            Self::Usage => 2,
-            Self::Unreachable => 3,
-            Self::Unauthenticated => 4,
-            Self::NotFound => 5,
-            Self::TimedOut => 6,
-            Self::EndedInFailed => 7,
-            Self::Unwell => 8,
-        }
+        self as u8
     }
 }
 

@@ -31,8 +31,6 @@ pub(crate) trait Detail: Serialize {
 
 /// A kind that has its own path in the API.
 pub(crate) trait Kind: Row + Detail + DeserializeOwned {
-    /// Its name in questions.
-    const NOUN: &'static str;
     /// The first segment of its paths.
     const PATH: &'static str;
 }

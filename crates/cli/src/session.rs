@@ -9,7 +9,7 @@ use crate::arguments::{NamedDeleteArguments, Output};
 use crate::client::{Client, Listed, Listing};
 use crate::error::Error;
 use crate::kind::{Detail, Kind, Row, details, table};
-use crate::output::{paint, to_json, to_yaml};
+use crate::output::{paint, render};
 use crate::renderers::Renderers;
 use crate::terminal::{Terminal, Traits};
 
@@ -79,10 +79,11 @@ impl Session<'_> {
     /// Asks for confirmation, deletes, and shows the deletion.
     pub(crate) async fn delete<K: Kind>(
         &mut self,
+        noun: &str,
         arguments: NamedDeleteArguments,
     ) -> Result<(), Error> {
         let NamedDeleteArguments { reference, deletion } = arguments;
-        let question = format!("Delete {} `{reference}`?", K::NOUN);
+        let question = format!("Delete {noun} `{reference}`?");
         self.terminal.agree(deletion.yes, &question)?;
         let path = [K::PATH, &reference];
         let deletion: Deletion = self.client.delete(&path, deletion.reason.as_deref()).await?;
@@ -106,19 +107,17 @@ impl Session<'_> {
         }
     }
 
-    /// Shows one document; `render` makes the text for people.
+    /// Shows one document; `table` makes the text for people.
     pub(crate) fn show<T: Serialize>(
         &mut self,
         document: &T,
-        render: impl FnOnce(&T, Option<u16>) -> String,
+        table: impl FnOnce(&T, Option<u16>) -> String,
     ) {
         let Traits { width, colours, .. } = self.terminal.traits();
-        let text = match self.output {
-            Output::Table if colours => paint(&render(document, width)),
-            Output::Table => render(document, width),
-            Output::Json => to_json(document),
-            Output::Yaml => to_yaml(document),
-        };
+        let text = render(document, self.output, |document| match colours {
+            true => paint(&table(document, width)),
+            false => table(document, width),
+        });
         self.terminal.print(&text);
     }
 }

@@ -27,9 +27,10 @@ pub(crate) struct Rejection {
     internal: Option<String>,
 }
 
-/// The status of each kind. It has no wildcard arm on purpose: a new kind does
-/// not compile until somebody has chosen its status.
-pub(crate) const fn status(kind: ErrorKind) -> StatusCode {
+/// The status of each kind; `in_path` if no field named what is at fault, so that
+/// the path did. It has no wildcard arm on purpose: a new kind does not compile
+/// until somebody has chosen its status.
+pub(crate) const fn status(kind: ErrorKind, in_path: bool) -> StatusCode {
     match kind {
         ErrorKind::InvalidInput | ErrorKind::PublicKeyInvalid => StatusCode::BAD_REQUEST,
         ErrorKind::Unauthenticated | ErrorKind::TokenInvalid => StatusCode::UNAUTHORIZED,
@@ -52,15 +53,17 @@ pub(crate) const fn status(kind: ErrorKind) -> StatusCode {
         | ErrorKind::TokenNotFound
         | ErrorKind::RouteNotFound => StatusCode::NOT_FOUND,
         ErrorKind::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
-        // These are named in a field of the request. If the path addresses them
-        // instead, `Rejection::status` answers 404.
+        // A path can address these, and a field can name them.
         ErrorKind::BlueprintNotFound
         | ErrorKind::CloudNotFound
         | ErrorKind::CredentialNotFound
         | ErrorKind::AssignmentNotFound
         | ErrorKind::ProjectNotFound
-        | ErrorKind::ClusterNotFound
-        | ErrorKind::BlueprintVersionRetired
+        | ErrorKind::ClusterNotFound => match in_path {
+            true => StatusCode::NOT_FOUND,
+            false => StatusCode::UNPROCESSABLE_ENTITY,
+        },
+        ErrorKind::BlueprintVersionRetired
         | ErrorKind::ParameterSchemaInvalid
         | ErrorKind::XrdInvalid
         | ErrorKind::CompositionInvalid
@@ -109,26 +112,9 @@ pub(crate) const fn status(kind: ErrorKind) -> StatusCode {
     }
 }
 
-/// Kinds that a path can address and a field can name.
-const fn is_reference(kind: ErrorKind) -> bool {
-    matches!(
-        kind,
-        ErrorKind::BlueprintNotFound
-            | ErrorKind::CloudNotFound
-            | ErrorKind::CredentialNotFound
-            | ErrorKind::AssignmentNotFound
-            | ErrorKind::ProjectNotFound
-            | ErrorKind::ClusterNotFound
-    )
-}
-
 impl Rejection {
-    /// The status of the kind, except that a missing thing which the path
-    /// addressed is 404; such a refusal names no field.
     pub(crate) fn status(&self) -> StatusCode {
-        let by_kind = status(self.refusal.kind);
-        let addressed = self.refusal.field.is_none();
-        if addressed && is_reference(self.refusal.kind) { StatusCode::NOT_FOUND } else { by_kind }
+        status(self.refusal.kind, self.refusal.field.is_none())
     }
 
     /// The seconds to wait, if the refusal has them.

@@ -36,11 +36,12 @@ mod metrics;
 mod openapi;
 mod trace_parent;
 
+pub use catalog::submitted_content;
 pub use events::{EventStreams, StreamLimits, event_document};
 pub use metrics::{LoopMetrics, Metrics};
 pub use openapi::document as openapi_document;
 pub use rate::RateLimits;
-pub use router::router;
-pub use routes::{Route, TABLE};
+pub use router::{TABLE, router};
+pub use routes::Route;
 pub use serve::serve;
 pub use state::{LoopsView, NodeSettings, ServerState};

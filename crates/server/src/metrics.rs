@@ -66,26 +66,23 @@ pub struct Metrics {
 impl Metrics {
     /// Registers the server's metrics, and those of the loops. The loops report
     /// to the returned meter.
+    #[rustfmt::skip]
     pub fn with_loops() -> (Self, Arc<LoopMetrics>) {
         let mut registry = Registry::default();
-        let loops = Arc::new(LoopMetrics::register(&mut registry));
-        (Self::new(registry, Some(Arc::clone(&loops))), loops)
-    }
-
-    #[rustfmt::skip]
-    fn new(mut registry: Registry, loops: Option<Arc<LoopMetrics>>) -> Self {
         let to = &mut registry;
+        let loops = Arc::new(LoopMetrics::register(to));
         to.register("slipway_build", "The version of this process", Info::new([("version", env!("CARGO_PKG_VERSION"))]));
-        Self {
+        let metrics = Self {
             requests:     add(to, "slipway_http_requests", "Requests answered, by method, route and class of status"),
             seconds:      add_histograms(to, "slipway_http_request_seconds", "Time from the request line to the answer, by method and route", || exponential(BUCKETS)),
             open_leaks:   add(to, "slipway_open_leaks", "Leaks that are open in this installation, by kind; absent while the database is"),
             modes:        add(to, "slipway_control_mode", "1 for the mode of the installation, 0 for the others; absent while the database is"),
             rate_limited: add(to, "slipway_http_rate_limited", "Requests refused because their key asked too often"),
             events: EventMetrics::register(to),
-            counts: CountMetrics::register(to, loops),
+            counts: CountMetrics::register(to, Arc::clone(&loops)),
             registry,
-        }
+        };
+        (metrics, loops)
     }
 
     async fn show_mode(&self, context: &Context) {
@@ -124,12 +121,6 @@ impl Metrics {
             Ok(Err(error)) => tracing::warn!(%error, "open leaks could not be counted"),
             Err(_) => tracing::warn!("open leaks could not be counted in time"),
         }
-    }
-}
-
-impl Default for Metrics {
-    fn default() -> Self {
-        Self::new(Registry::default(), None)
     }
 }
 

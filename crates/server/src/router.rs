@@ -1,17 +1,36 @@
-//! The router of the whole server. The last layer runs first: it gives the
-//! request its id, the next counts it, and the error writer wraps every route.
+//! The table of all rows of our API, and the router of the whole server. The
+//! last layer runs first: it gives the request its id, the next counts it, and
+//! the error writer wraps every route.
+
+use std::sync::LazyLock;
 
 use axum::Router;
-use axum::http::Method;
-use axum::http::Uri;
+use axum::http::{Method, Uri};
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::get;
 use slipway_core::error::{ErrorKind, Refusal};
 use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::error::{self, Rejection};
+use crate::routes::{Guard, Route, guard};
 use crate::state::ServerState;
-use crate::{correlation, health, metrics, nodes, openapi, routes};
+use crate::{access, broker, catalog, deletion, events, nodes, operations, placement};
+use crate::{correlation, health, metrics, openapi};
+
+/// Every route of our API.
+pub static TABLE: LazyLock<Vec<Route>> = LazyLock::new(|| {
+    let rooms = [
+        broker::rows(),
+        nodes::rows(),
+        catalog::rows(),
+        placement::rows(),
+        deletion::rows(),
+        access::rows(),
+        events::rows(),
+        operations::rows(),
+    ];
+    rooms.into_iter().flatten().collect()
+});
 
 /// Everything that this server answers.
 pub fn router(state: ServerState) -> Router {
@@ -22,7 +41,7 @@ pub fn router(state: ServerState) -> Router {
         .route("/openapi.json", get(openapi::machines))
         .route("/docs", get(openapi::people))
         .route("/docs/problems/{code}", get(openapi::problem))
-        .nest("/api/v1", routes::router(&state))
+        .nest("/api/v1", api(&state))
         .nest("/v1", nodes::plexd_routes())
         .fallback(unknown_route)
         .method_not_allowed_fallback(wrong_method)
@@ -31,6 +50,15 @@ pub fn router(state: ServerState) -> Router {
         .layer(from_fn_with_state(state.clone(), metrics::count))
         .layer(from_fn_with_state(state.clone(), correlation::name))
         .with_state(state)
+}
+
+/// The routes of the table: methods of a path are merged, each with its guard.
+fn api(state: &ServerState) -> Router<ServerState> {
+    TABLE.iter().fold(Router::new(), |router, route| {
+        let layer = from_fn_with_state(Guard { state: state.clone(), route }, guard);
+        // The guard covers the methods of the row only: others are 405 for all.
+        router.route(route.path, route.handler().route_layer(layer))
+    })
 }
 
 async fn unknown_route(uri: Uri) -> Rejection {

@@ -326,6 +326,13 @@ impl Layer {
             None => Self::default(),
         };
         let layer = self.or(file).or(aliases(environment));
+        // Checks a setting with a function of `parse`, under the name of its field.
+        macro_rules! checked {
+            ($check:ident, $setting:ident, $default:expr) => {
+                $check(stringify!($setting), layer.$setting, $default)?
+            };
+        }
+        let seconds = Duration::from_secs;
         let data_dir = match layer.data_dir {
             Some(directory) => absolute("data_dir", &directory)?,
             None => default_data_dir(environment)?,
@@ -334,12 +341,12 @@ impl Layer {
         let listen = listen.parse().map_err(|_| {
             InvalidConfig::new("listen", "must be an address with a port, such as 127.0.0.1:7700")
         })?;
-        let token_ttl = duration("token_ttl", layer.token_ttl, Duration::from_secs(3_600))?;
+        let token_ttl = checked!(duration, token_ttl, seconds(3_600));
         let lifetimes = TokenLifetimes::default();
-        if !(Duration::from_secs(300)..=lifetimes.cap).contains(&token_ttl) {
+        if !(seconds(300)..=lifetimes.cap).contains(&token_ttl) {
             return Err(InvalidConfig::new("token_ttl", "must be between 5m and 24h"));
         }
-        let lease = duration("lease", layer.lease, Duration::from_secs(30))?;
+        let lease = checked!(duration, lease, seconds(30));
         if lease < SHORTEST_LEASE {
             return Err(InvalidConfig::new("lease", "must be at least 3s"));
         }
@@ -369,21 +376,9 @@ impl Layer {
             database_url: layer.database_url.unwrap_or_else(|| {
                 Secret::new(format!("sqlite:{}", data_dir.join("slipway.db").display()))
             }),
-            database_connections: at_least_one(
-                "database_connections",
-                layer.database_connections,
-                16,
-            )?,
-            database_timeout: duration(
-                "database_timeout",
-                layer.database_timeout,
-                Duration::from_secs(30),
-            )?,
-            database_statement_timeout: duration(
-                "database_statement_timeout",
-                layer.database_statement_timeout,
-                Duration::from_secs(30),
-            )?,
+            database_connections: checked!(at_least_one, database_connections, 16),
+            database_timeout: checked!(duration, database_timeout, seconds(30)),
+            database_statement_timeout: checked!(duration, database_statement_timeout, seconds(30)),
             public_url: layer.public_url.as_deref().map(checked_url).transpose()?,
             node_image: checked_image(layer.node_image)?,
             substrate_root: match layer.substrate_root {
@@ -391,11 +386,7 @@ impl Layer {
                 None => data_dir.join("substrate"),
             },
             data_dir,
-            reconcile_interval: duration(
-                "reconcile_interval",
-                layer.reconcile_interval,
-                Duration::from_secs(30),
-            )?,
+            reconcile_interval: checked!(duration, reconcile_interval, seconds(30)),
             lease,
             token_lifetimes: TokenLifetimes { ttl: token_ttl, ..lifetimes },
             token_environment,
@@ -404,63 +395,39 @@ impl Layer {
                 .kubeconfig_dir
                 .map(|path| absolute("kubeconfig_dir", &path))
                 .transpose()?,
-            system_namespace: name("system_namespace", layer.system_namespace, "slipway-system")?,
+            system_namespace: checked!(name, system_namespace, "slipway-system"),
             placement: PlacementConfig::of(
                 layer.namespace_subjects,
                 layer.namespace_role,
                 layer.namespace_quota,
                 layer.secret_store,
             )?,
-            heartbeat_interval: duration(
-                "heartbeat_interval",
-                layer.heartbeat_interval,
-                Duration::from_secs(1),
-            )?,
-            orphan_after: duration("orphan_after", layer.orphan_after, Duration::from_secs(600))?,
-            orphan_interval: duration(
-                "orphan_interval",
-                layer.orphan_interval,
-                Duration::from_secs(600),
-            )?,
-            stop_grace: duration("stop_grace", layer.stop_grace, Duration::from_secs(5))?,
-            drain_timeout: duration("drain_timeout", layer.drain_timeout, Duration::from_secs(15))?,
+            heartbeat_interval: checked!(duration, heartbeat_interval, seconds(1)),
+            orphan_after: checked!(duration, orphan_after, seconds(600)),
+            orphan_interval: checked!(duration, orphan_interval, seconds(600)),
+            stop_grace: checked!(duration, stop_grace, seconds(5)),
+            drain_timeout: checked!(duration, drain_timeout, seconds(15)),
             deadlines: Deadlines {
-                pending: duration("pending_deadline", layer.pending_deadline, usual.pending)?,
-                provisioning: duration(
-                    "provisioning_deadline",
-                    layer.provisioning_deadline,
-                    usual.provisioning,
-                )?,
-                enrolling: duration(
-                    "enrolling_deadline",
-                    layer.enrolling_deadline,
-                    usual.enrolling,
-                )?,
-                deregistering: duration(
-                    "deregistering_deadline",
-                    layer.deregistering_deadline,
-                    usual.deregistering,
-                )?,
-                deprovisioning: duration(
-                    "deprovisioning_deadline",
-                    layer.deprovisioning_deadline,
-                    usual.deprovisioning,
-                )?,
+                pending: checked!(duration, pending_deadline, usual.pending),
+                provisioning: checked!(duration, provisioning_deadline, usual.provisioning),
+                enrolling: checked!(duration, enrolling_deadline, usual.enrolling),
+                deregistering: checked!(duration, deregistering_deadline, usual.deregistering),
+                deprovisioning: checked!(duration, deprovisioning_deadline, usual.deprovisioning),
             },
-            local_project: name("local_project", layer.local_project, "default")?,
-            local_cluster: name("local_cluster", layer.local_cluster, "local")?,
-            admin_key_name: name("admin_key_name", layer.admin_key_name, "admin")?,
+            local_project: checked!(name, local_project, "default"),
+            local_cluster: checked!(name, local_cluster, "local"),
+            admin_key_name: checked!(name, admin_key_name, "admin"),
             admin_key: layer.admin_key,
             observe_only: layer.observe_only,
             stop_with_stdin: layer.stop_with_stdin,
             rate: Rate {
-                per_second: at_least_one("rate_limit", layer.rate_limit, 100)?,
-                burst: at_least_one("rate_burst", layer.rate_burst, 200)?,
+                per_second: checked!(at_least_one, rate_limit, 100),
+                burst: checked!(at_least_one, rate_burst, 200),
             },
             retention: Retention {
-                events: days("event_retention", layer.event_retention, 30)?,
-                history: days("history_retention", layer.history_retention, 365)?,
-                audit: days("audit_retention", layer.audit_retention, 365)?,
+                events: checked!(days, event_retention, 30),
+                history: checked!(days, history_retention, 365),
+                audit: checked!(days, audit_retention, 365),
             },
             event_log: layer.event_log.map(|path| absolute("event_log", &path)).transpose()?,
             log_format: layer.log_format.unwrap_or(LogFormat::Text),

@@ -5,6 +5,7 @@ mod adapters;
 mod arguments;
 mod config;
 mod doctor;
+mod error;
 mod event_log;
 mod local;
 mod manual;
@@ -16,8 +17,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{ArgMatches, FromArgMatches};
+use slipway_cli::Exit;
 
 use crate::arguments::{Arguments, Command};
+use crate::error::Error;
 
 fn main() -> ExitCode {
     let matches = arguments::command_line().get_matches();
@@ -44,16 +47,11 @@ fn main() -> ExitCode {
 async fn run(arguments: Arguments, matches: &ArgMatches) -> ExitCode {
     let output = arguments.client.output;
     let outcome = match arguments.command {
-        Command::Up(layer) => match up::up(layer).await {
-            Ok(()) => return ExitCode::SUCCESS,
-            Err(error) => return report(error.code(), &error.to_string()),
-        },
+        Command::Up(layer) => up::up(layer).await.map(|()| Exit::Success),
         Command::Agent(agent) => {
             adapters::log_to_stderr(config::LogFormat::Text);
-            match slipway_agent::node::run(agent.into()).await {
-                Ok(()) => return ExitCode::SUCCESS,
-                Err(error) => return report("agent_failed", &error.to_string()),
-            }
+            let ended = slipway_agent::node::run(agent.into()).await;
+            ended.map(|()| Exit::Success).map_err(Error::from)
         }
         Command::Client(command) => {
             return slipway_cli::run(command, arguments.client, renderers::RENDERERS).await;
@@ -68,7 +66,7 @@ async fn run(arguments: Arguments, matches: &ArgMatches) -> ExitCode {
     };
     match outcome {
         Ok(exit) => exit.into(),
-        Err(local::Error::Client(error)) => {
+        Err(Error::Client(error)) => {
             slipway_cli::say(&error.render());
             error.exit().into()
         }

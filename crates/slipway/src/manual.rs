@@ -8,7 +8,7 @@ use std::path::Path;
 use slipway_cli::Exit;
 
 use crate::arguments::{Subject, command_line};
-use crate::local::Error;
+use crate::error::Error;
 
 pub(crate) fn completions(shell: clap_complete::Shell) -> Result<Exit, Error> {
     let mut text = Vec::new();

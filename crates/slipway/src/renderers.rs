@@ -2,14 +2,14 @@
 //! the server uses.
 
 use slipway_cli::{DaemonSet, Renderers};
-use slipway_core::broker::parameters::{Parameter, ParameterType};
 use slipway_core::catalog::Name;
-use slipway_core::catalog::blueprint::{SubmittedContent, VersionContent};
+use slipway_core::catalog::blueprint::VersionContent;
 use slipway_core::catalog::blueprint_version::{CompositeScope, CompositeType};
 use slipway_core::secret::Secret;
 use slipway_render::cloud_init::NodeConfig;
 use slipway_render::daemon_set::{Bundle, TokenOutput};
 use slipway_render::{definitions, pair};
+use slipway_server::submitted_content;
 use slipway_wire::catalog::{self, PublishVersion};
 
 pub(crate) const RENDERERS: Renderers = Renderers { faults, daemon_set, role };
@@ -24,36 +24,13 @@ fn faults(slug: &str, version: &PublishVersion) -> Vec<String> {
     if let Err(invalid) = Name::parse("slug", slug) {
         return vec![invalid.to_string()];
     }
-    let content = match VersionContent::check(submitted(version)) {
+    let content = match VersionContent::check(submitted_content(version.clone())) {
         Ok(content) => content,
         Err(refusal) => return vec![refusal.to_string()],
     };
     match pair::check(&content) {
         Ok(_) => Vec::new(),
         Err(faults) => faults.iter().map(ToString::to_string).collect(),
-    }
-}
-
-fn submitted(version: &PublishVersion) -> SubmittedContent {
-    let parameter = |given: &catalog::Parameter| Parameter {
-        name: given.name.clone(),
-        kind: match given.kind {
-            catalog::ParameterType::Boolean => ParameterType::Boolean,
-            catalog::ParameterType::Integer => ParameterType::Integer,
-            catalog::ParameterType::String => ParameterType::String,
-        },
-        required: given.required,
-        default: given.default.clone(),
-    };
-    SubmittedContent {
-        version: version.version.clone(),
-        xrd: version.xrd.clone(),
-        composition: version.composition.clone(),
-        parameters: version.parameter_schema.parameters.iter().map(parameter).collect(),
-        injection_strategy: version.injection_strategy.clone(),
-        mesh_role: version.mesh_role.clone(),
-        provider_kinds: version.provider_kinds.clone(),
-        install_definitions: version.install_definitions,
     }
 }
 

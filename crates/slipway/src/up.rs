@@ -23,92 +23,19 @@ use serde_json::json;
 use slipway_app::broker::converge::{self, Engines};
 use slipway_app::context::{Settings, Wakes};
 use slipway_app::deletion::leaks::Finder;
-use slipway_app::ports::substrate::Error as SubstrateError;
 use slipway_app::ports::{Meter, Stores, Substrate};
 use slipway_app::{Context, Error as AppError};
 use slipway_controller::Shutdown;
 use slipway_render::local_node::NodeSettings;
 use slipway_server::{EventStreams, Metrics, RateLimits, ServerState, StreamLimits};
-use slipway_store::{OpenError, StoreConfig};
+use slipway_store::StoreConfig;
 use slipway_substrate::local::{LocalConfig, LocalSubstrate};
 use tokio::net::TcpListener;
 
 use crate::adapters::{self, SystemClock, SystemEntropy};
-use crate::config::{Config, InvalidConfig, Layer};
+use crate::config::{Config, Layer};
+use crate::error::Error;
 use crate::metered_substrate::MeteredSubstrate;
-
-/// Why the control plane did not start, or had to stop.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum Error {
-    #[error(transparent)]
-    Config(#[from] InvalidConfig),
-    #[error("{address} is in use; stop what listens there, or choose another with --listen")]
-    PortInUse { address: String },
-    #[error("cannot listen on {address}: {source}")]
-    Listen { address: String, source: std::io::Error },
-    #[error(transparent)]
-    Store(#[from] OpenError),
-    #[error(transparent)]
-    App(#[from] AppError),
-    #[error("the local engine cannot start: {0}")]
-    Substrate(#[from] SubstrateError),
-    #[error(
-        "`{key}`: {path} cannot be made or written: {source}; let this user write it, or choose \
-         another folder"
-    )]
-    FolderUnusable { key: &'static str, path: String, source: std::io::Error },
-    #[error("{what}: {source}")]
-    Io { what: String, source: std::io::Error },
-    #[error("the signing key in {path} cannot be used; restore it, or remove it to get a new one")]
-    SigningKey { path: String },
-    #[error("the built-in blueprint is invalid: {0}")]
-    Seed(#[from] slipway_core::broker::parameters::InvalidSchema),
-    #[error("stopped by a second signal; unfinished work continues at the next start")]
-    StoppedTwice,
-}
-
-impl Error {
-    /// The stable code shown beside the text.
-    pub(crate) fn code(&self) -> &'static str {
-        use slipway_store::DirectoryError;
-        match self {
-            Self::Config(_) => "config_invalid",
-            Self::PortInUse { .. } => "port_in_use",
-            Self::Listen { .. } => "listen_failed",
-            Self::Store(OpenError::InvalidUrl) => "database_url_invalid",
-            Self::Store(OpenError::DatabaseUnreachable { .. }) => "database_unreachable",
-            Self::Store(OpenError::DatabaseRefused { .. }) => "database_refused",
-            Self::Store(OpenError::DatabaseConnectionsExhausted { .. }) => {
-                "database_connections_exhausted"
-            }
-            Self::Store(OpenError::DatabaseReadOnly(_)) => "database_read_only",
-            Self::Store(OpenError::DatabaseFull(_)) => "database_full",
-            Self::Store(OpenError::Directory(DirectoryError::DataDirectoryInUse { .. })) => {
-                "data_directory_in_use"
-            }
-            Self::Store(OpenError::Directory(DirectoryError::Unusable { .. })) => {
-                "data_directory_unusable"
-            }
-            Self::Store(OpenError::Sqlite(_)) => "database_unusable",
-            Self::Store(OpenError::Migration(error)) => {
-                error.refusal_code().unwrap_or("migration_failed")
-            }
-            Self::App(error) => error.kind().code(),
-            Self::Substrate(SubstrateError::Conflict(_)) => "substrate_foreign",
-            Self::Substrate(_) => "substrate_unusable",
-            Self::FolderUnusable { .. } => "folder_unusable",
-            Self::Io { .. } => "io_failed",
-            Self::SigningKey { .. } => "signing_key_unusable",
-            Self::Seed(_) => "internal",
-            Self::StoppedTwice => "stopped_at_once",
-        }
-    }
-
-    fn io(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> Self {
-        let what = what.into();
-        move |source| Self::Io { what, source }
-    }
-}
 
 /// Runs the control plane until a signal stops it.
 pub(crate) async fn up(layer: Box<Layer>) -> Result<(), Error> {
@@ -253,10 +180,8 @@ async fn node_settings(
 async fn write_server_file(path: &Path, url: &str) -> Result<(), Error> {
     let text = json!({ "url": url, "pid": std::process::id() }).to_string();
     let fresh = path.with_extension("json.new");
-    tokio::fs::write(&fresh, text)
-        .await
-        .map_err(Error::io(format!("write {}", fresh.display())))?;
-    tokio::fs::rename(&fresh, path).await.map_err(Error::io(format!("write {}", path.display())))
+    tokio::fs::write(&fresh, text).await.map_err(Error::writing(&fresh))?;
+    tokio::fs::rename(&fresh, path).await.map_err(Error::writing(path))
 }
 
 async fn remove_server_file(path: &Path) {

@@ -59,7 +59,6 @@ pub(crate) const EXAMPLES: &[&str] = &[
 ];
 
 impl Kind for ApiKey {
-    const NOUN: &'static str = "key";
     const PATH: &'static str = "keys";
 }
 

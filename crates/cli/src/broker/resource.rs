@@ -132,7 +132,6 @@ pub(crate) const EXAMPLES: &[&str] = &[
 ];
 
 impl Kind for Resource {
-    const NOUN: &'static str = "resource";
     const PATH: &'static str = "resources";
 }
 

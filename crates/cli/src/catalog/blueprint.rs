@@ -96,7 +96,6 @@ pub(crate) const EXAMPLES: &[&str] = &[
 ];
 
 impl Kind for Blueprint {
-    const NOUN: &'static str = "blueprint";
     const PATH: &'static str = "blueprints";
 }
 

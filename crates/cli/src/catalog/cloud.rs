@@ -50,7 +50,6 @@ pub(crate) const EXAMPLES: &[&str] = &[
 ];
 
 impl Kind for Cloud {
-    const NOUN: &'static str = "cloud";
     const PATH: &'static str = "clouds";
 }
 
@@ -101,7 +100,7 @@ pub(crate) async fn run(session: &mut Session<'_>, command: CloudCommand) -> Res
             let body = UpdateCloud { endpoint: endpoint_map(endpoint)? };
             session.update::<Cloud>(&cloud.reference, &body).await
         }
-        CloudCommand::Delete(arguments) => session.delete::<Cloud>(arguments).await,
+        CloudCommand::Delete(arguments) => session.delete::<Cloud>("cloud", arguments).await,
     }
 }
 

@@ -103,7 +103,6 @@ pub(crate) const EXAMPLES: &[&str] = &[
 ];
 
 impl Kind for Credential {
-    const NOUN: &'static str = "credential";
     const PATH: &'static str = "credentials";
 }
 

@@ -48,7 +48,6 @@ pub(crate) const EXAMPLES: &[&str] = &[
 ];
 
 impl Kind for LabelDefinition {
-    const NOUN: &'static str = "label";
     const PATH: &'static str = "labels";
 }
 

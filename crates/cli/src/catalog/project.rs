@@ -60,7 +60,6 @@ pub(crate) const EXAMPLES: &[&str] = &[
 ];
 
 impl Kind for Project {
-    const NOUN: &'static str = "project";
     const PATH: &'static str = "projects";
 }
 
@@ -107,6 +106,6 @@ pub(crate) async fn run(session: &mut Session<'_>, command: ProjectCommand) -> R
             let body = UpdateProject { mesh_cidr: Some(mesh_cidr), ..UpdateProject::default() };
             session.update::<Project>(&project.reference, &body).await
         }
-        ProjectCommand::Delete(arguments) => session.delete::<Project>(arguments).await,
+        ProjectCommand::Delete(arguments) => session.delete::<Project>("project", arguments).await,
     }
 }

@@ -72,7 +72,6 @@ pub(crate) const EXAMPLES: &[&str] = &[
 ];
 
 impl Kind for Leak {
-    const NOUN: &'static str = "leak";
     const PATH: &'static str = "leaks";
 }
 

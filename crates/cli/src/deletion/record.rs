@@ -23,7 +23,6 @@ pub(crate) const EXAMPLES: &[&str] = &[
 ];
 
 impl Kind for Deletion {
-    const NOUN: &'static str = "deletion";
     const PATH: &'static str = "deletions";
 }
 

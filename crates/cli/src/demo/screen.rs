@@ -3,6 +3,7 @@
 use std::fmt::Display;
 use std::time::Instant;
 
+use crate::output::{BOLD, GREEN, RED, coloured};
 use crate::terminal::{Terminal, clean};
 
 /// Something that must be true, with what was seen.
@@ -55,9 +56,6 @@ pub(super) struct Screen<'a> {
     failed: Vec<String>,
 }
 
-const GREEN: &str = "32";
-const RED: &str = "31";
-const BOLD: &str = "1";
 const FAINT: &str = "2";
 
 impl<'a> Screen<'a> {
@@ -122,7 +120,7 @@ impl<'a> Screen<'a> {
 
     fn painted(&self, colour: &str, text: &str) -> String {
         if self.terminal.traits().colours && !self.beside {
-            format!("\u{1b}[{colour}m{text}\u{1b}[0m")
+            coloured(colour, text)
         } else {
             text.to_owned()
         }

@@ -9,7 +9,7 @@ use crate::arguments::PageArguments;
 use crate::client::Listing;
 use crate::error::Error;
 use crate::kind::{Cells, Row, table};
-use crate::output::time;
+use crate::output::{or_dash, time, time_or_dash};
 use crate::session::Session;
 use crate::terminal::clean;
 
@@ -53,6 +53,19 @@ impl Row for Event {
             ("TYPE", self.event_type.clone()),
             ("REVISION", self.revision.to_string()),
             ("AGGREGATE", self.aggregate_id.clone()),
+        ]
+    }
+}
+
+impl Row for Subscription {
+    fn cells(&self) -> Cells {
+        vec![
+            ("NAME", self.name.clone()),
+            ("POSITION", self.position.to_string()),
+            ("BEHIND", (self.last_position - self.position).to_string()),
+            ("LAST DELIVERY", time_or_dash(self.published_at.as_ref())),
+            ("FAILURES", self.failures.to_string()),
+            ("LAST ERROR", or_dash(self.last_error.as_deref())),
         ]
     }
 }

@@ -4,4 +4,3 @@ pub(crate) mod event;
 
 mod follow;
 mod sse;
-mod subscription;

@@ -21,7 +21,6 @@ pub(crate) const EXAMPLES: &[&str] =
     &["slipway node list", "slipway node get 0192f0c1-2b3c-7d4e-8f50-123456789abc"];
 
 impl Kind for Node {
-    const NOUN: &'static str = "node";
     const PATH: &'static str = "nodes";
 }
 

@@ -76,7 +76,6 @@ pub(crate) const EXAMPLES: &[&str] = &[
 ];
 
 impl Kind for Token {
-    const NOUN: &'static str = "token";
     const PATH: &'static str = "tokens";
 }
 

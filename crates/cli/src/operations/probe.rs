@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
-use reqwest::header::{DATE, HeaderMap};
+use reqwest::header::DATE;
 use slipway_wire::api::{Readiness, VERSION};
 
 use crate::arguments::ClientOptions;
-use crate::client::Client;
+use crate::client::{Client, header};
 use crate::error::Error;
 
 /// A healthy server answers its probes within two seconds.
@@ -52,7 +52,7 @@ pub async fn probe_server(options: &ClientOptions) -> ServerProbe {
     match tokio::time::timeout(TIMEOUT, client.readiness()).await {
         Ok(Ok((readiness, headers))) => {
             probe.readiness = Ok(readiness);
-            probe.date = text(&headers, DATE.as_str());
+            probe.date = header(&headers, DATE.as_str()).map(str::to_owned);
         }
         Ok(Err(error)) => probe.readiness = Err(error.to_string()),
         Err(_) => probe.readiness = Err(client.silent_for(TIMEOUT).to_string()),
@@ -67,7 +67,7 @@ pub async fn probe_server(options: &ClientOptions) -> ServerProbe {
     match tokio::time::timeout(TIMEOUT, client.headers(&["control"])).await {
         Ok(Ok(headers)) => {
             probe.key = KeyProbe::Valid;
-            probe.version = text(&headers, VERSION);
+            probe.version = header(&headers, VERSION).map(str::to_owned);
         }
         Ok(Err(Error::Problem(problem))) if [401, 403].contains(&problem.status) => {
             probe.key = KeyProbe::Refused(problem.message);
@@ -75,8 +75,4 @@ pub async fn probe_server(options: &ClientOptions) -> ServerProbe {
         Ok(Err(_)) | Err(_) => {}
     }
     probe
-}
-
-fn text(headers: &HeaderMap, name: &str) -> Option<String> {
-    headers.get(name)?.to_str().ok().map(str::to_owned)
 }

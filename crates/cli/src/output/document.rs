@@ -1,9 +1,24 @@
-//! Documents in formats for programs.
+//! A document in the chosen format.
 
 use serde::Serialize;
 
+use crate::arguments::Output;
+
+/// The text of a document; `table` makes the one for people.
+pub(crate) fn render<T: Serialize>(
+    document: &T,
+    output: Output,
+    table: impl FnOnce(&T) -> String,
+) -> String {
+    match output {
+        Output::Table => table(document),
+        Output::Json => to_json(document),
+        Output::Yaml => to_yaml(document),
+    }
+}
+
 /// A document as it is shown with `-o json`.
-pub(crate) fn to_json(document: &impl Serialize) -> String {
+fn to_json(document: &impl Serialize) -> String {
     // Only map keys that are not text could fail here; there are none.
     serde_json::to_string_pretty(document).unwrap_or_default()
 }

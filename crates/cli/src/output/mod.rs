@@ -11,8 +11,8 @@ mod table;
 pub use present::{agree, present, say};
 pub use table::{facts, rows};
 
-pub(crate) use document::{to_json, to_yaml};
-pub(crate) use paint::paint;
+pub(crate) use document::{render, to_yaml};
+pub(crate) use paint::{BOLD, GREEN, RED, coloured, paint};
 pub(crate) use table::{dash_if_empty, optional_time, or_dash, pairs, time, time_or_dash, yes_no};
 
 #[cfg(test)]

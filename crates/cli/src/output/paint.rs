@@ -1,10 +1,10 @@
 //! Colours, added to text that is already laid out, so that they cannot move a
 //! column. Only phases, states and headings get one: people look there first.
 
-const GREEN: &str = "32";
+pub(crate) const GREEN: &str = "32";
 const YELLOW: &str = "33";
-const RED: &str = "31";
-const BOLD: &str = "1";
+pub(crate) const RED: &str = "31";
+pub(crate) const BOLD: &str = "1";
 
 /// Makes headings bold and colours the words for phases and states.
 pub(crate) fn paint(text: &str) -> String {
@@ -39,7 +39,7 @@ fn colour(word: &str) -> Option<&'static str> {
     }
 }
 
-fn coloured(code: &str, text: &str) -> String {
+pub(crate) fn coloured(code: &str, text: &str) -> String {
     format!("\u{1b}[{code}m{text}\u{1b}[0m")
 }
 

@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 
-use super::{to_json, to_yaml};
+use super::render;
 use crate::arguments::Output;
 use crate::error::Error;
 use crate::terminal::{Terminal, Traits};
@@ -15,12 +15,8 @@ pub fn present<T: Serialize>(
     table: impl FnOnce(&T, Traits) -> String,
 ) -> Result<(), Error> {
     let mut terminal = Terminal::of_process();
-    let text = match output {
-        Output::Table => table(document, terminal.traits()),
-        Output::Json => to_json(document),
-        Output::Yaml => to_yaml(document),
-    };
-    terminal.print(&text);
+    let traits = terminal.traits();
+    terminal.print(&render(document, output, |document| table(document, traits)));
     terminal.take_failure().map_or(Ok(()), |error| Err(Error::Output(error)))
 }
 

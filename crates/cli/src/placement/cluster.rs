@@ -1,12 +1,14 @@
 //! `slipway cluster …`: where projects are placed.
 
 use clap::Subcommand;
-use slipway_wire::catalog::{AssignCluster, Cluster, ClusterAssignment, CreateCluster};
+use slipway_wire::catalog::{
+    AssignCluster, Cluster, ClusterAssignment, CreateCluster, ProviderStatus,
+};
 
 use crate::arguments::{NamedArguments, PageArguments};
 use crate::error::Error;
 use crate::kind::{Cells, Detail, Facts, Kind, Row};
-use crate::output::time;
+use crate::output::{optional_time, time};
 use crate::session::Session;
 
 #[derive(Debug, Clone, Subcommand)]
@@ -67,7 +69,6 @@ pub(crate) const EXAMPLES: &[&str] = &[
 ];
 
 impl Kind for Cluster {
-    const NOUN: &'static str = "cluster";
     const PATH: &'static str = "clusters";
 }
 
@@ -112,6 +113,39 @@ fn usable(cluster: &Cluster) -> String {
         _ => "yes",
     };
     usable.to_owned()
+}
+
+impl Row for ClusterAssignment {
+    fn cells(&self) -> Cells {
+        vec![
+            ("PROJECT", self.project_id.clone()),
+            ("CLUSTER", self.cluster_id.clone()),
+            ("PHASE", self.namespace_phase.clone()),
+            ("NAMESPACE", self.namespace.clone()),
+        ]
+    }
+}
+
+impl Detail for ClusterAssignment {
+    fn facts(&self) -> Facts {
+        let providers: Vec<_> = self.providers.iter().map(provider).collect();
+        vec![
+            ("project", Some(self.project_id.clone())),
+            ("cluster", Some(self.cluster_id.clone())),
+            ("namespace", Some(self.namespace.clone())),
+            ("phase", Some(self.namespace_phase.clone())),
+            ("leaving since", optional_time(self.withdrawn_at.as_ref())),
+            ("providers", Some(providers.join(", "))),
+            ("problems", Some(self.problems.join("; "))),
+            ("since", Some(time(&self.updated_at))),
+            ("revision", Some(self.revision.to_string())),
+        ]
+    }
+}
+
+fn provider(found: &ProviderStatus) -> String {
+    let problem = found.problem.as_ref().map(|problem| format!(" ({problem})"));
+    format!("{} {}{}", found.provider, found.phase, problem.unwrap_or_default())
 }
 
 pub(crate) async fn run(session: &mut Session<'_>, command: ClusterCommand) -> Result<(), Error> {

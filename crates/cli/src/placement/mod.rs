@@ -2,5 +2,4 @@
 
 pub(crate) mod cluster;
 
-mod assignment;
 mod definition;

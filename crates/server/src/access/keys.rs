@@ -11,14 +11,13 @@ use slipway_core::ids::ApiKeyId;
 use slipway_core::time::Timestamp;
 use slipway_wire::access::{ApiKey, ApiKeyWithText, CreateKey, RotateKey};
 
-use crate::error::Rejection;
 use crate::request::{
-    Answered, Body, Call, Creation, Id, IfMatch, Made, Shown, Tagged, create_once, text,
+    Answered, Body, Call, Creation, Done, Id, IfMatch, Made, Shown, Tagged, create_once, text,
 };
 
 pub(super) async fn create(call: Call, new: Creation<CreateKey>) -> Made {
-    let (call, drawn) = (&call, &OnceLock::new());
-    let make = |body: CreateKey, request| async move {
+    let drawn = OnceLock::new();
+    let make = async |body: CreateKey, request| {
         let CreateKey { name, role, project, ttl_seconds } = body;
         let input = keys::CreateKey { name, role, project, ttl_seconds };
         let (id, text) = keys::create(&call.context, &call.caller, input, request).await?;
@@ -27,12 +26,12 @@ pub(super) async fn create(call: Call, new: Creation<CreateKey>) -> Made {
         let _ = drawn.set(text);
         Ok(id)
     };
-    let show = |id| async move {
-        let Tagged { revision, document: about } = fetch(call, ApiKeyId::new(id)).await?;
+    let show = async |id| {
+        let Tagged { revision, document: about } = fetch(&call, ApiKeyId::new(id)).await?;
         let document = ApiKeyWithText { about, key: None };
         Ok(Tagged { revision, document }.created(call.below(id)))
     };
-    Ok(create_once(call, new, make, show).await?.with_secret("key", drawn.get()))
+    Ok(create_once(&call, new, make, show).await?.with_secret("key", drawn.get()))
 }
 
 pub(super) async fn list(call: Call) -> Answered {
@@ -65,11 +64,7 @@ pub(super) async fn rotate(
 }
 
 /// Revoking is idempotent.
-pub(super) async fn revoke(
-    call: Call,
-    Id(id): Id<ApiKeyId>,
-    IfMatch(expected): IfMatch,
-) -> Result<StatusCode, Rejection> {
+pub(super) async fn revoke(call: Call, Id(id): Id<ApiKeyId>, IfMatch(expected): IfMatch) -> Done {
     let reason = call.query.get("reason");
     keys::revoke(&call.context, &call.caller, id, reason, expected).await?;
     Ok(StatusCode::NO_CONTENT)

@@ -7,26 +7,21 @@ use slipway_core::blocker;
 use slipway_core::ids::ResourceId;
 use slipway_core::operations::explanation as domain;
 use slipway_core::time::Timestamp;
-use slipway_wire::api::{Blocker, ExplainedPart, Explanation, Holder};
+use slipway_wire::api::{Blocker, ExplainedPart, Explanation, HistoryEntry, Holder, Remedy};
 
-use super::documents;
-use crate::error::Rejection;
 use crate::nodes;
-use crate::request::{Call, Id, Segments, text};
+use crate::request::{Call, Id, Segments, Untagged, text};
 
 pub(super) async fn explain(
     call: Call,
     Segments([kind, id]): Segments<2>,
-) -> Result<Json<Explanation>, Rejection> {
+) -> Untagged<Explanation> {
     let found = usecase::explain(&call.context, &call.caller, &kind, &id).await?;
     Ok(Json(document(found, call.now())))
 }
 
 /// The explanation of a resource, under the resource's own path.
-pub(super) async fn resource(
-    call: Call,
-    Id(id): Id<ResourceId>,
-) -> Result<Json<Explanation>, Rejection> {
+pub(super) async fn resource(call: Call, Id(id): Id<ResourceId>) -> Untagged<Explanation> {
     let found = usecase::resource(&call.context, &call.caller, id).await?;
     Ok(Json(document(found, call.now())))
 }
@@ -51,7 +46,7 @@ fn document(found: domain::Explanation, now: Timestamp) -> Explanation {
         node: found.node.as_ref().map(|node| nodes::document(node, now)),
         blockers: blockers(&found.blockers, found.resource_id),
         parts: found.parts.into_iter().map(part).collect(),
-        history: found.history.iter().map(documents::history).collect(),
+        history: found.history.iter().map(history).collect(),
     }
 }
 
@@ -71,5 +66,59 @@ fn part(part: domain::Part) -> ExplainedPart {
 /// `<resource>`.
 fn blockers(found: &[blocker::Blocker], resource: Option<ResourceId>) -> Vec<Blocker> {
     let id = resource.map_or_else(|| "<resource>".to_owned(), |id| id.to_string());
-    found.iter().map(|found| documents::blocker(found, &id)).collect()
+    found.iter().map(|found| blocker(found, &id)).collect()
+}
+
+/// Remedies are the same per code; this fills the id into their commands.
+pub(super) fn blocker(blocker: &blocker::Blocker, resource_id: &str) -> Blocker {
+    let remedies = blocker.code.remedies().iter();
+    Blocker {
+        code: blocker.code.to_string(),
+        message: blocker.message.clone(),
+        since: blocker.since.to_string(),
+        owner: blocker.code.owner().to_owned(),
+        evidence: blocker.evidence.clone(),
+        next_retry_at: text(blocker.next_retry_at),
+        remedies: remedies
+            .map(|remedy| Remedy {
+                action: remedy.action.to_owned(),
+                command: remedy.command.map(|command| command.replace("{id}", resource_id)),
+                role: remedy.role.to_owned(),
+            })
+            .collect(),
+    }
+}
+
+pub(super) fn history(line: &domain::HistoryLine) -> HistoryEntry {
+    HistoryEntry {
+        at: line.at.to_string(),
+        from: line.from.clone(),
+        to: line.to.clone(),
+        why: line.why.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use slipway_core::blocker::BlockerCode;
+
+    use super::*;
+
+    #[test]
+    fn the_commands_of_a_blocker_name_the_resource() {
+        let found = blocker::Blocker {
+            code: BlockerCode::NodeNotDraining,
+            message: "node n has not acknowledged its drain".to_owned(),
+            since: Timestamp::from_micros(1_000_000),
+            evidence: json!({ "node_id": "n" }),
+            next_retry_at: None,
+        };
+        let shown = blocker(&found, "r-1");
+        assert_eq!(shown.code, "node_not_draining");
+        assert_eq!(shown.since, "1970-01-01T00:00:01.000000Z");
+        let commands: Vec<_> = shown.remedies.iter().flat_map(|remedy| &remedy.command).collect();
+        assert!(commands.iter().any(|command| command.contains("force-drain r-1")), "{commands:?}");
+        assert!(commands.iter().all(|command| !command.contains("{id}")), "{commands:?}");
+    }
 }

@@ -1,6 +1,5 @@
 //! The broker: resources, and explanations of any subject.
 
-mod documents;
 mod explain;
 mod resources;
 mod rows;

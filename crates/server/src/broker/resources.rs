@@ -1,8 +1,9 @@
 //! Resources: declare, read, delete, retry, force a drain.
 
+use std::collections::BTreeMap;
+
 use axum::http::StatusCode;
-use axum::http::header::LOCATION;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use slipway_app::broker::declare::Declare;
 use slipway_app::broker::port::{Blocked, ResourceFilter};
 use slipway_app::broker::{declare, delete, read, relabel, retry};
@@ -12,23 +13,27 @@ use slipway_core::blocker::BlockerCode;
 use slipway_core::broker::phase::Phase;
 use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::broker::waiting::not_served;
-use slipway_core::catalog::label::LabelSelector;
+use slipway_core::catalog::label::{self, LabelSelector};
 use slipway_core::error::Refusal;
 use slipway_core::ids::ResourceId;
+use slipway_core::operations::explanation::AttemptLine;
 use slipway_core::text::Labels;
-use slipway_wire::api::{DeclareResource, ForceDrain, Resource, ResourceDetail, Retry};
-use slipway_wire::catalog::Relabel;
+use slipway_core::time::Timestamp;
+use slipway_wire::api::{
+    Attempt, AttemptSummary, DeclareResource, ForceDrain, Resource, ResourceDetail, Retry,
+};
+use slipway_wire::catalog::{EffectiveLabel, Relabel};
 
-use super::documents;
+use super::explain;
 use crate::deletion;
 use crate::error::Rejection;
+use crate::nodes;
 use crate::request::{
-    Answered, Body, Call, Creation, Id, IfMatch, Made, Shown, Tagged, create_once,
+    Answered, Body, Call, Creation, Id, IfMatch, Made, Shown, Tagged, create_once, located, text,
 };
 
 pub(super) async fn declare(call: Call, new: Creation<DeclareResource>) -> Made {
-    let call = &call;
-    let make = |body: DeclareResource, request| async move {
+    let make = async |body: DeclareResource, request| {
         let input = Declare {
             project: body.project,
             handle: body.handle,
@@ -41,11 +46,11 @@ pub(super) async fn declare(call: Call, new: Creation<DeclareResource>) -> Made 
         };
         declare::declare(&call.context, &call.caller, input).await
     };
-    let show = |id| async move {
-        let made = fetch(call, ResourceId::new(id)).await?;
+    let show = async |id| {
+        let made = fetch(&call, ResourceId::new(id)).await?;
         Ok(made.created(call.below(id)).accepted())
     };
-    create_once(call, new, make, show).await
+    create_once(&call, new, make, show).await
 }
 
 pub(super) async fn list(call: Call) -> Answered {
@@ -75,7 +80,7 @@ pub(super) async fn list(call: Call) -> Answered {
     let none = Labels::default();
     let items = found.map(|row| {
         let labels = project_labels.get(&row.resource.project_id).unwrap_or(&none);
-        documents::resource(row, labels, now)
+        resource_document(row, labels, now)
     });
     Ok(call.page(items, page.limit))
 }
@@ -87,8 +92,8 @@ pub(super) async fn get(call: Call, Id(id): Id<ResourceId>) -> Shown<ResourceDet
     let document = ResourceDetail {
         resource,
         observed: snapshot.observed.clone(),
-        attempts: attempts.iter().map(documents::attempt).collect(),
-        history: history.iter().map(documents::history).collect(),
+        attempts: attempts.iter().map(attempt).collect(),
+        history: history.iter().map(explain::history).collect(),
     };
     Ok(Tagged { revision, document })
 }
@@ -131,8 +136,7 @@ pub(super) async fn retry(call: Call, Id(id): Id<ResourceId>, Body(body): Body<R
 
 /// 202: the loops do the rest; `Location` says where to follow it.
 fn accepted(id: ResourceId, document: Tagged<Resource>) -> Response {
-    let location = [(LOCATION, format!("/api/v1/resources/{id}"))];
-    (StatusCode::ACCEPTED, location, document).into_response()
+    located(StatusCode::ACCEPTED, format!("/api/v1/resources/{id}"), document)
 }
 
 async fn fetch(call: &Call, id: ResourceId) -> Shown<Resource> {
@@ -153,7 +157,7 @@ async fn document(call: &Call, snapshot: &ResourceSnapshot) -> Shown<Resource> {
     let project = snapshot.resource.project_id;
     let labels = projects::labels(&call.context, &call.caller, &[project]).await?;
     let labels = labels.get(&project).cloned().unwrap_or_default();
-    let document = documents::resource(snapshot, &labels, call.now());
+    let document = resource_document(snapshot, &labels, call.now());
     Ok(Tagged { revision: document.revision, document })
 }
 
@@ -166,4 +170,70 @@ fn parse_blocked(text: &str) -> Result<Blocked, Refusal> {
         let codes: Vec<_> = BlockerCode::ALL.iter().map(|code| code.as_str()).collect();
         Refusal::invalid("blocked", format!("must be `true` or one of {}", codes.join(", ")))
     })
+}
+
+/// Adds nothing that the domain does not know, and leaves out hashes and keys.
+fn resource_document(
+    snapshot: &ResourceSnapshot,
+    project_labels: &Labels,
+    now: Timestamp,
+) -> Resource {
+    let (resource, attempt) = (&snapshot.resource, &snapshot.attempt);
+    let id = resource.id.to_string();
+    Resource {
+        project_id: resource.project_id.to_string(),
+        handle: resource.handle.to_string(),
+        labels: resource.labels.as_map().clone(),
+        effective_labels: effective(project_labels, &resource.labels),
+        blueprint: snapshot.blueprint.slug.clone(),
+        blueprint_version: snapshot.blueprint.version.clone(),
+        engine: snapshot.blueprint.engine.to_string(),
+        phase: attempt.phase().to_string(),
+        phase_since: attempt.phase_since().to_string(),
+        revision: resource.revision.0,
+        created_at: resource.created_at.to_string(),
+        // The later change of the two rows that make up the document.
+        updated_at: resource.updated_at.max(attempt.updated_at()).to_string(),
+        deleted_at: text(resource.deleted_at),
+        deletion_id: text(resource.deletion_id),
+        attempt: Attempt {
+            id: attempt.id().to_string(),
+            number: attempt.attempt(),
+            revision: attempt.revision().0,
+            phase: attempt.phase().to_string(),
+            xr_name: attempt.xr_name().to_owned(),
+            parameters: attempt.parameter_values().as_map().clone(),
+            deletion_requested_at: text(attempt.deletion_requested_at()),
+            absence_proven_at: text(attempt.absence_proven_at()),
+            failure_reason: attempt.failure_reason().map(str::to_owned),
+            created_at: attempt.created_at().to_string(),
+            updated_at: attempt.updated_at().to_string(),
+        },
+        node: snapshot.node.as_ref().map(|node| nodes::document(node, now)),
+        blockers: snapshot
+            .blockers_shown()
+            .iter()
+            .map(|found| explain::blocker(found, &id))
+            .collect(),
+        id,
+    }
+}
+
+fn effective(project: &Labels, resource: &Labels) -> BTreeMap<String, EffectiveLabel> {
+    let found = label::effective(project, resource).into_iter();
+    let shown = found.map(|(key, label)| {
+        let source = label.source.to_string();
+        (key.to_owned(), EffectiveLabel { value: label.value.to_owned(), source })
+    });
+    shown.collect()
+}
+
+fn attempt(line: &AttemptLine) -> AttemptSummary {
+    AttemptSummary {
+        id: line.id.to_string(),
+        number: line.number,
+        phase: line.phase.clone(),
+        phase_since: line.since.to_string(),
+        absence_proven_at: text(line.absence_proven_at),
+    }
 }

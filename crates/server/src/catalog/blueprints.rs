@@ -15,13 +15,12 @@ use crate::request::{
 };
 
 pub(super) async fn create(call: Call, new: Creation<CreateBlueprint>) -> Made {
-    let call = &call;
-    let make = |body: CreateBlueprint, request| async move {
+    let make = async |body: CreateBlueprint, request| {
         let CreateBlueprint { slug, display_name, description, engine } = body;
         let input = blueprints::CreateBlueprint { slug, display_name, description, engine };
         blueprints::create(&call.context, &call.caller, input, request).await
     };
-    kind::create::<blueprint::Blueprint, _, _>(call, new, make).await
+    kind::create::<blueprint::Blueprint, _>(&call, new, make).await
 }
 
 pub(super) async fn update(
@@ -42,28 +41,17 @@ pub(super) async fn publish(
     Segments([blueprint]): Segments<1>,
     new: Creation<PublishVersion>,
 ) -> Made {
-    let (call, blueprint) = (&call, &blueprint);
-    let make = |body: PublishVersion, request| async move {
-        let parameters = body.parameter_schema.parameters.into_iter();
-        let given = SubmittedContent {
-            version: body.version,
-            xrd: body.xrd,
-            composition: body.composition,
-            parameters: parameters.map(parameter_from_wire).collect(),
-            injection_strategy: body.injection_strategy,
-            mesh_role: body.mesh_role,
-            provider_kinds: body.provider_kinds,
-            install_definitions: body.install_definitions,
-        };
-        blueprints::publish(&call.context, &call.caller, blueprint, given, request).await
+    let make = async |body: PublishVersion, request| {
+        let content = submitted_content(body);
+        blueprints::publish(&call.context, &call.caller, &blueprint, content, request).await
     };
-    let show = |id: uuid::Uuid| async move {
-        let made = fetch_version(call, blueprint, &id.to_string()).await?;
+    let show = async |id: uuid::Uuid| {
+        let made = fetch_version(&call, &blueprint, &id.to_string()).await?;
         let BlueprintVersion { blueprint, version, .. } = &made.document;
         let location = format!("/api/v1/blueprints/{blueprint}/versions/{version}");
         Ok(made.created(location))
     };
-    create_once(call, new, make, show).await
+    create_once(&call, new, make, show).await
 }
 
 pub(super) async fn versions(call: Call, Segments([blueprint]): Segments<1>) -> Answered {
@@ -163,9 +151,9 @@ fn parameter(parameter: &parameters::Parameter) -> Parameter {
     }
 }
 
-/// The reverse, for publishing.
-fn parameter_from_wire(given: Parameter) -> parameters::Parameter {
-    parameters::Parameter {
+/// The reverse, for publishing; clients check it as the server does.
+pub fn submitted_content(body: PublishVersion) -> SubmittedContent {
+    let parameter = |given: Parameter| parameters::Parameter {
         name: given.name,
         kind: match given.kind {
             ParameterType::Boolean => parameters::ParameterType::Boolean,
@@ -174,5 +162,15 @@ fn parameter_from_wire(given: Parameter) -> parameters::Parameter {
         },
         required: given.required,
         default: given.default,
+    };
+    SubmittedContent {
+        version: body.version,
+        xrd: body.xrd,
+        composition: body.composition,
+        parameters: body.parameter_schema.parameters.into_iter().map(parameter).collect(),
+        injection_strategy: body.injection_strategy,
+        mesh_role: body.mesh_role,
+        provider_kinds: body.provider_kinds,
+        install_definitions: body.install_definitions,
     }
 }

@@ -9,12 +9,11 @@ use crate::request::{
 };
 
 pub(super) async fn create(call: Call, new: Creation<CreateCloud>) -> Made {
-    let call = &call;
-    let make = |body: CreateCloud, request| async move {
+    let make = async |body: CreateCloud, request| {
         let CreateCloud { name, provider, endpoint } = body;
         clouds::create(&call.context, &call.caller, &name, &provider, endpoint, request).await
     };
-    kind::create::<cloud::Cloud, _, _>(call, new, make).await
+    kind::create::<cloud::Cloud, _>(&call, new, make).await
 }
 
 pub(super) async fn update(

@@ -9,19 +9,18 @@ use slipway_core::ids::CloudCredentialId;
 use slipway_wire::catalog::{CreateCredential, Credential, CredentialAssignment, UpdateCredential};
 
 use crate::deletion;
-use crate::error::Rejection;
 use crate::request::{
-    Answered, Body, Call, Creation, Documented, Id, IfMatch, Made, Segments, Shown, kind, text,
+    Answered, Body, Call, Creation, Documented, Done, Id, IfMatch, Made, Segments, Shown, kind,
+    text,
 };
 
 pub(super) async fn create(call: Call, new: Creation<CreateCredential>) -> Made {
-    let call = &call;
-    let make = |body: CreateCredential, request| async move {
+    let make = async |body: CreateCredential, request| {
         let CreateCredential { cloud, name, kv_mount, kv_path } = body;
         let input = credentials::CreateCredential { cloud, name, kv_mount, kv_path };
         credentials::create(&call.context, &call.caller, input, request).await
     };
-    kind::create::<credential::Credential, _, _>(call, new, make).await
+    kind::create::<credential::Credential, _>(&call, new, make).await
 }
 
 pub(super) async fn list(call: Call) -> Answered {
@@ -68,19 +67,13 @@ pub(super) async fn assigned(call: Call, Segments([project]): Segments<1>) -> An
 }
 
 /// Assigning is idempotent, so it answers 204 and not 201.
-pub(super) async fn assign(
-    call: Call,
-    Segments([project, credential]): Segments<2>,
-) -> Result<StatusCode, Rejection> {
+pub(super) async fn assign(call: Call, Segments([project, credential]): Segments<2>) -> Done {
     let credential = parse(&credential)?;
     credentials::assign(&call.context, &call.caller, &project, credential).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-pub(super) async fn withdraw(
-    call: Call,
-    Segments([project, credential]): Segments<2>,
-) -> Result<StatusCode, Rejection> {
+pub(super) async fn withdraw(call: Call, Segments([project, credential]): Segments<2>) -> Done {
     let credential = parse(&credential)?;
     credentials::withdraw(&call.context, &call.caller, &project, credential).await?;
     Ok(StatusCode::NO_CONTENT)

@@ -5,17 +5,17 @@ use slipway_app::catalog::labels;
 use slipway_core::catalog::label;
 use slipway_wire::catalog::{DefineLabel, LabelDefinition, UpdateLabel};
 
-use crate::error::Rejection;
-use crate::request::{Body, Call, Creation, Documented, IfMatch, Made, Segments, Shown, kind};
+use crate::request::{
+    Body, Call, Creation, Documented, Done, IfMatch, Made, Segments, Shown, kind,
+};
 
 pub(super) async fn define(call: Call, new: Creation<DefineLabel>) -> Made {
-    let call = &call;
-    let make = |body: DefineLabel, request| async move {
+    let make = async |body: DefineLabel, request| {
         let DefineLabel { key, description, propagate } = body;
         labels::define(&call.context, &call.caller, &key, &description, propagate, request).await
     };
     // The location has the id: a key may contain a slash, a segment may not.
-    kind::create::<label::LabelDefinition, _, _>(call, new, make).await
+    kind::create::<label::LabelDefinition, _>(&call, new, make).await
 }
 
 pub(super) async fn update(
@@ -33,7 +33,7 @@ pub(super) async fn delete(
     call: Call,
     Segments([label]): Segments<1>,
     IfMatch(expected): IfMatch,
-) -> Result<StatusCode, Rejection> {
+) -> Done {
     labels::delete(&call.context, &call.caller, &label, expected).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -8,4 +8,5 @@ mod labels;
 mod projects;
 mod rows;
 
+pub use blueprints::submitted_content;
 pub(crate) use rows::rows;

@@ -11,13 +11,12 @@ use crate::request::{
 };
 
 pub(super) async fn create(call: Call, new: Creation<CreateProject>) -> Made {
-    let call = &call;
-    let make = |body: CreateProject, request| async move {
+    let make = async |body: CreateProject, request| {
         let mesh_cidr = body.mesh_cidr.as_deref();
         let draft = Draft { name: &body.name, labels: body.labels, mesh_cidr };
         projects::create(&call.context, &call.caller, draft, request).await
     };
-    kind::create::<project::Project, _, _>(call, new, make).await
+    kind::create::<project::Project, _>(&call, new, make).await
 }
 
 pub(super) async fn list(call: Call) -> Answered {

@@ -2,15 +2,12 @@
 
 use axum::Json;
 use axum::http::StatusCode;
-use axum::http::header::LOCATION;
-use axum::response::IntoResponse;
 use slipway_app::broker::read;
 use slipway_core::deletion::record;
 use slipway_core::ids::DeletionId;
 use slipway_wire::api::{Deletion, DeletionMember};
 
-use crate::error::Rejection;
-use crate::request::{Answered, Call, Id, text};
+use crate::request::{Answered, Call, Id, Untagged, located, text};
 
 pub(super) async fn list(call: Call) -> Answered {
     let page = call.query.page()?;
@@ -18,7 +15,7 @@ pub(super) async fn list(call: Call) -> Answered {
     Ok(call.page(found.map(document), page.limit))
 }
 
-pub(super) async fn get(call: Call, Id(id): Id<DeletionId>) -> Result<Json<Deletion>, Rejection> {
+pub(super) async fn get(call: Call, Id(id): Id<DeletionId>) -> Untagged<Deletion> {
     let found = read::deletion(&call.context, &call.caller, id).await?;
     Ok(Json(document(&found)))
 }
@@ -26,8 +23,7 @@ pub(super) async fn get(call: Call, Id(id): Id<DeletionId>) -> Result<Json<Delet
 /// The answer to a request that led to a deletion: the record and its location.
 pub(crate) async fn answer(call: &Call, status: StatusCode, id: DeletionId) -> Answered {
     let found = read::deletion(&call.context, &call.caller, id).await?;
-    let location = [(LOCATION, format!("/api/v1/deletions/{id}"))];
-    Ok((status, location, Json(document(&found))).into_response())
+    Ok(located(status, format!("/api/v1/deletions/{id}"), Json(document(&found))))
 }
 
 fn document(deletion: &record::Deletion) -> Deletion {

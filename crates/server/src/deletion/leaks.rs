@@ -3,8 +3,6 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use axum::http::header::LOCATION;
-use axum::response::IntoResponse;
 use slipway_app::deletion::leaks::{self, ScanReport};
 use slipway_app::deletion::port::LeakFilter;
 use slipway_app::ports::Listed;
@@ -13,8 +11,7 @@ use slipway_core::error::Refusal;
 use slipway_core::ids::LeakRecordId;
 use slipway_wire::leaks::{Leak, LeakReason, LeakScan, LeakSuspicion};
 
-use crate::error::Rejection;
-use crate::request::{Answered, Body, Call, Id, text};
+use crate::request::{Answered, Body, Call, Id, Untagged, located, text};
 use crate::state::ServerState;
 
 /// Lists open leaks unless the query asks for another state.
@@ -37,15 +34,12 @@ pub(super) async fn list(call: Call) -> Answered {
     Ok(call.page(items, page.limit))
 }
 
-pub(super) async fn get(call: Call, Id(id): Id<LeakRecordId>) -> Result<Json<Leak>, Rejection> {
+pub(super) async fn get(call: Call, Id(id): Id<LeakRecordId>) -> Untagged<Leak> {
     let found = leaks::leak(&call.context, &call.caller, id).await?;
     Ok(Json(document(&found)))
 }
 
-pub(super) async fn find(
-    call: Call,
-    State(state): State<ServerState>,
-) -> Result<Json<Vec<LeakScan>>, Rejection> {
+pub(super) async fn find(call: Call, State(state): State<ServerState>) -> Untagged<Vec<LeakScan>> {
     let reports = leaks::find(&state.finder, &call.caller).await?;
     Ok(Json(reports.iter().map(report).collect()))
 }
@@ -55,7 +49,7 @@ pub(super) async fn resolve(
     State(state): State<ServerState>,
     Id(id): Id<LeakRecordId>,
     Body(body): Body<LeakReason>,
-) -> Result<Json<Leak>, Rejection> {
+) -> Untagged<Leak> {
     let found = leaks::resolve(&state.finder, &call.caller, id, &body.reason).await?;
     Ok(Json(document(&found)))
 }
@@ -69,8 +63,7 @@ pub(super) async fn remove(
 ) -> Answered {
     let found = leaks::remove(&state.finder, &call.caller, id, &body.reason).await?;
     let status = if found.is_open() { StatusCode::ACCEPTED } else { StatusCode::OK };
-    let location = [(LOCATION, format!("/api/v1/leaks/{id}"))];
-    Ok((status, location, Json(document(&found))).into_response())
+    Ok(located(status, format!("/api/v1/leaks/{id}"), Json(document(&found))))
 }
 
 fn document(leak: &leak::Leak) -> Leak {

@@ -31,7 +31,7 @@ async fn every_kind_has_a_status_a_code_and_the_media_type() {
         let (response, problem) =
             answer_of(Refusal::new(*kind, "what happened").at("x").into()).await;
         assert!(response.status().as_u16() >= 400, "{kind}");
-        assert_eq!(response.status(), status(*kind), "{kind}");
+        assert_eq!(response.status(), status(*kind, false), "{kind}");
         assert_eq!(response.headers()[CONTENT_TYPE], MEDIA_TYPE, "{kind}");
         assert_eq!(problem.status, response.status().as_u16(), "{kind}");
         assert_eq!(problem.code, kind.code());
@@ -87,7 +87,7 @@ fn the_codes_of_the_node_protocol_are_documented_with_their_status() {
         ErrorKind::Internal,
     ];
     let served: BTreeMap<String, u16> =
-        kinds.iter().map(|kind| (kind.code().to_owned(), status(*kind).as_u16())).collect();
+        kinds.iter().map(|kind| (kind.code().to_owned(), status(*kind, false).as_u16())).collect();
     assert_eq!(documented, served);
 }
 
@@ -110,7 +110,7 @@ fn the_published_statuses_stay() {
         (ErrorKind::DatabaseFull, 503),
     ];
     for (kind, expected) in table {
-        assert_eq!(status(kind).as_u16(), expected, "{kind}");
+        assert_eq!(status(kind, false).as_u16(), expected, "{kind}");
     }
 }
 
@@ -158,9 +158,21 @@ fn an_error_line_is_a_fault_of_ours() {
 /// A missing thing is 404 if the path addresses it and 422 if a field names it.
 #[test]
 fn what_is_addressed_is_404_and_what_is_named_is_422() {
-    for kind in ErrorKind::ALL.iter().filter(|kind| is_reference(**kind)) {
-        let addressed = Rejection::from(Refusal::new(*kind, "x"));
-        let named = Rejection::from(Refusal::new(*kind, "x").at("field"));
-        assert_eq!((addressed.status().as_u16(), named.status().as_u16()), (404, 422), "{kind}");
+    let references = [
+        ErrorKind::BlueprintNotFound,
+        ErrorKind::CloudNotFound,
+        ErrorKind::CredentialNotFound,
+        ErrorKind::AssignmentNotFound,
+        ErrorKind::ProjectNotFound,
+        ErrorKind::ClusterNotFound,
+    ];
+    for kind in ErrorKind::ALL {
+        let addressed = Rejection::from(Refusal::new(*kind, "x")).status();
+        let named = Rejection::from(Refusal::new(*kind, "x").at("field")).status();
+        if references.contains(kind) {
+            assert_eq!((addressed.as_u16(), named.as_u16()), (404, 422), "{kind}");
+        } else {
+            assert_eq!(addressed, named, "{kind}");
+        }
     }
 }

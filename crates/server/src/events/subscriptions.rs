@@ -9,19 +9,15 @@ use slipway_app::events::port::Subscription as Stored;
 use slipway_core::error::Refusal;
 use slipway_wire::api::Subscription;
 
-use crate::error::Rejection;
-use crate::request::{Call, text};
+use crate::request::{Call, Done, Untagged, text};
 
 /// There is one per configured sink, so the list has no pages.
-pub(super) async fn list(call: Call) -> Result<Json<Vec<Subscription>>, Rejection> {
+pub(super) async fn list(call: Call) -> Untagged<Vec<Subscription>> {
     let found = feed::subscriptions(&call.context, &call.caller).await?;
     Ok(Json(found.iter().map(document).collect()))
 }
 
-pub(super) async fn remove(
-    call: Call,
-    name: Result<Path<String>, PathRejection>,
-) -> Result<StatusCode, Rejection> {
+pub(super) async fn remove(call: Call, name: Result<Path<String>, PathRejection>) -> Done {
     let Path(name) = name.map_err(|_| Refusal::invalid("name", "is not readable text"))?;
     feed::unsubscribe(&call.context, &call.caller, &name).await?;
     Ok(StatusCode::NO_CONTENT)

@@ -67,13 +67,13 @@ pub(super) struct CountMetrics {
     counted: Mutex<Option<Counted>>,
     /// Locked by the task that counts.
     turn: Arc<tokio::sync::Mutex<()>>,
-    /// Knows which partitions this process serves; `None` if it runs no loops.
-    loops: Option<Arc<LoopMetrics>>,
+    /// Knows which partitions this process serves.
+    loops: Arc<LoopMetrics>,
 }
 
 impl CountMetrics {
     #[rustfmt::skip]
-    pub(super) fn register(to: &mut Registry, loops: Option<Arc<LoopMetrics>>) -> Self {
+    pub(super) fn register(to: &mut Registry, loops: Arc<LoopMetrics>) -> Self {
         Self {
             ready:       add(to, "slipway_ready", "1 if /readyz answers that this process is ready, 0 otherwise"),
             phases:      add(to, "slipway_resources", "Attempts by phase, counted at most every 15 s; absent while the database is"),
@@ -177,7 +177,7 @@ impl CountMetrics {
                 return tracing::warn!(error, "the lag of the partitions could not be read");
             }
         };
-        for partition in self.loops.iter().flat_map(|loops| loops.partitions()) {
+        for partition in self.loops.partitions() {
             self.overdue.get_or_create(&[("partition", partition.into())]).set(0.0);
         }
         for found in overdue {

@@ -7,8 +7,7 @@ use slipway_core::nodes::node;
 use slipway_core::time::Timestamp;
 use slipway_wire::api::Node;
 
-use crate::error::Rejection;
-use crate::request::{Answered, Call, Id, text};
+use crate::request::{Answered, Call, Id, Untagged, text};
 
 pub(super) async fn list(call: Call) -> Answered {
     let page = call.query.page()?;
@@ -17,7 +16,7 @@ pub(super) async fn list(call: Call) -> Answered {
     Ok(call.page(found.map(|node| document(node, now)), page.limit))
 }
 
-pub(super) async fn get(call: Call, Id(id): Id<NodeId>) -> Result<Json<Node>, Rejection> {
+pub(super) async fn get(call: Call, Id(id): Id<NodeId>) -> Untagged<Node> {
     let node = read::node(&call.context, &call.caller, id).await?;
     Ok(Json(document(&node, call.now())))
 }

@@ -13,15 +13,17 @@ use slipway_core::time::Timestamp;
 use slipway_wire::access::{IssueToken, IssuedToken, Token};
 
 use crate::error::Rejection;
-use crate::request::{Answered, Call, Created, Creation, Id, Made, create_once, text};
+use crate::request::{
+    Answered, Call, Created, Creation, Done, Id, Made, Untagged, create_once, text,
+};
 
 pub(super) async fn issue(
     call: Call,
     Id(resource): Id<ResourceId>,
     new: Creation<IssueToken>,
 ) -> Made {
-    let (call, drawn) = (&call, &OnceLock::new());
-    let make = |body: IssueToken, request| async move {
+    let drawn = OnceLock::new();
+    let make = async |body: IssueToken, request| {
         let (context, caller) = (&call.context, &call.caller);
         let lifetime = body.ttl_seconds.map(Duration::from_secs);
         let made = tokens::issue(context, caller, resource, &body.kind, lifetime, request);
@@ -29,13 +31,13 @@ pub(super) async fn issue(
         let _ = drawn.set(text);
         Ok(id)
     };
-    let show = |id| async move {
-        let about = fetch(call, BootstrapTokenId::new(id)).await?;
+    let show = async |id| {
+        let about = fetch(&call, BootstrapTokenId::new(id)).await?;
         let document = IssuedToken { about, token: None };
         // A token has no revision, so it gets no ETag.
         Ok(Created::new(&document, format!("/api/v1/tokens/{id}"), None))
     };
-    Ok(create_once(call, new, make, show).await?.with_secret("token", drawn.get()))
+    Ok(create_once(&call, new, make, show).await?.with_secret("token", drawn.get()))
 }
 
 pub(super) async fn list(call: Call, Id(resource): Id<ResourceId>) -> Answered {
@@ -45,17 +47,11 @@ pub(super) async fn list(call: Call, Id(resource): Id<ResourceId>) -> Answered {
     Ok(call.page(found.map(|token| document(token, now)), page.limit))
 }
 
-pub(super) async fn get(
-    call: Call,
-    Id(id): Id<BootstrapTokenId>,
-) -> Result<Json<Token>, Rejection> {
+pub(super) async fn get(call: Call, Id(id): Id<BootstrapTokenId>) -> Untagged<Token> {
     Ok(Json(fetch(&call, id).await?))
 }
 
-pub(super) async fn revoke(
-    call: Call,
-    Id(id): Id<BootstrapTokenId>,
-) -> Result<StatusCode, Rejection> {
+pub(super) async fn revoke(call: Call, Id(id): Id<BootstrapTokenId>) -> Done {
     tokens::revoke(&call.context, &call.caller, id, call.query.get("reason")).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -9,7 +9,8 @@ use slipway_core::operations::explanation::ExplainedKind;
 use slipway_wire::problem::{MEDIA_TYPE, Problem};
 
 use super::query::query;
-use crate::routes::{Answer, Document, Route, Schemas, TABLE};
+use crate::router::TABLE;
+use crate::routes::{Answer, Document, Route, Schemas};
 
 const ABOUT: &str = "Declare infrastructure and it is brought to Ready; delete it and it is \
     drained, taken down in order, and only then released.\n\nLists are arrays in pages: follow \

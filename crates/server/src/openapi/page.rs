@@ -14,7 +14,8 @@ use slipway_core::error::{ErrorKind, Refusal};
 use super::document::document;
 use super::query::query;
 use crate::error::{self, Rejection, clip};
-use crate::routes::{Answer, Route, TABLE};
+use crate::router::TABLE;
+use crate::routes::{Answer, Route};
 
 static DOCUMENT: LazyLock<Value> = LazyLock::new(document);
 static PAGE: LazyLock<String> = LazyLock::new(render);
@@ -80,7 +81,7 @@ fn render() -> String {
             &mut page,
             format_args!(
                 "<tr id=\"{code}\"><td><code>{code}</code></td><td>{}</td><td>{}</td></tr>",
-                error::status(*kind).as_u16(),
+                error::status(*kind, false).as_u16(),
                 error::title(code)
             ),
         );

@@ -16,8 +16,7 @@ use slipway_wire::api::{
     WithheldAction,
 };
 
-use crate::error::Rejection;
-use crate::request::{Answered, Body, Call};
+use crate::request::{Answered, Body, Call, Untagged};
 
 pub(super) async fn get(call: Call) -> Answered {
     // The version is shown only to callers with a key.
@@ -25,26 +24,20 @@ pub(super) async fn get(call: Call) -> Answered {
     Ok((version, show(&call).await?).into_response())
 }
 
-pub(super) async fn freeze(
-    call: Call,
-    Body(body): Body<PutFreeze>,
-) -> Result<Json<Control>, Rejection> {
+pub(super) async fn freeze(call: Call, Body(body): Body<PutFreeze>) -> Untagged<Control> {
     let length = body.for_seconds.map_or(FREEZE_DEFAULT, Duration::from_secs);
     control::freeze(&call.context, &call.caller, length, &body.reason).await?;
     show(&call).await
 }
 
-pub(super) async fn unfreeze(call: Call) -> Result<Json<Control>, Rejection> {
+pub(super) async fn unfreeze(call: Call) -> Untagged<Control> {
     let missing = || Refusal::invalid("reason", "must say why, as `?reason=` of the request");
     let reason = call.query.get("reason").ok_or_else(missing)?;
     control::unfreeze(&call.context, &call.caller, reason).await?;
     show(&call).await
 }
 
-pub(super) async fn resume(
-    call: Call,
-    Body(body): Body<Resume>,
-) -> Result<Json<Control>, Rejection> {
+pub(super) async fn resume(call: Call, Body(body): Body<Resume>) -> Untagged<Control> {
     control::resume(&call.context, &call.caller, &body.reason).await?;
     show(&call).await
 }
@@ -57,7 +50,7 @@ pub(super) async fn withheld(call: Call) -> Answered {
     Ok((open, call.page(lines.map(action), page.limit)).into_response())
 }
 
-async fn show(call: &Call) -> Result<Json<Control>, Rejection> {
+async fn show(call: &Call) -> Untagged<Control> {
     Ok(Json(document(control::status(&call.context, &call.caller).await?)))
 }
 

@@ -5,14 +5,13 @@ use axum::extract::State;
 use slipway_app::access::authorise::{Operation, authorise};
 use slipway_wire::api::LoopStatus;
 
-use crate::error::Rejection;
-use crate::request::Call;
+use crate::request::{Call, Untagged};
 use crate::state::ServerState;
 
 pub(super) async fn list(
     call: Call,
     State(state): State<ServerState>,
-) -> Result<Json<Vec<LoopStatus>>, Rejection> {
+) -> Untagged<Vec<LoopStatus>> {
     authorise(&call.caller, Operation::LoopRead)?;
     Ok(Json(state.loops.statuses()))
 }

@@ -9,13 +9,13 @@ use crate::routes::{Route, delete, get, post, put};
 #[rustfmt::skip]
 pub(crate) fn rows() -> Vec<Route> {
     vec![
-        get   ("/loops",          LoopRead,        loops::list,       "Show what the loops of this process do").all::<LoopStatus>(),
-        get   ("/control",        ControlRead,     control::get,      "Show the mode: acting, frozen or observing").one::<Control>(),
-        put   ("/control/freeze", ControlFreeze,   control::freeze,   "Freeze the installation until a time")
+        get   ("/loops",            LoopRead,        loops::list,       "Show what the loops of this process do").all::<LoopStatus>(),
+        get   ("/control",          ControlRead,     control::get,      "Show the mode: acting, frozen or observing").one::<Control>(),
+        put   ("/control/freeze",   ControlFreeze,   control::freeze,   "Freeze the installation until a time")
             .body::<PutFreeze>().one::<Control>(),
-        delete("/control/freeze", ControlUnfreeze, control::unfreeze, "Lift the freeze").one::<Control>().query(&["reason"]),
-        post  ("/control/resume", ControlResume,   control::resume,   "End observe-only, for instance on a restored database")
+        delete("/control/freeze",   ControlUnfreeze, control::unfreeze, "Lift the freeze").one::<Control>().query(&["reason"]),
+        post  ("/control/resume",   ControlResume,   control::resume,   "End observe-only, for instance on a restored database")
             .body::<Resume>().one::<Control>(),
-        get   ("/control/withheld",   WithheldRead,        control::withheld, "List withheld actions").page::<WithheldAction>(),
+        get   ("/control/withheld", WithheldRead,    control::withheld, "List withheld actions").page::<WithheldAction>(),
     ]
 }

@@ -1,7 +1,6 @@
 //! Clusters, and which project is placed on which.
 
 use axum::http::StatusCode;
-use axum::http::header::LOCATION;
 use axum::response::IntoResponse;
 use slipway_app::placement::clusters;
 use slipway_core::placement::cluster;
@@ -11,12 +10,12 @@ use slipway_wire::catalog::{
 };
 
 use crate::request::{
-    Answered, Body, Call, Creation, Documented, IfMatch, Made, Segments, Shown, Tagged, kind, text,
+    Answered, Body, Call, Creation, Documented, IfMatch, Made, Segments, Shown, Tagged, kind,
+    located, text,
 };
 
 pub(super) async fn create(call: Call, new: Creation<CreateCluster>) -> Made {
-    let call = &call;
-    let make = |body: CreateCluster, request| async move {
+    let make = async |body: CreateCluster, request| {
         let wanted = clusters::ClusterRequest {
             name: &body.name,
             engine: &body.engine,
@@ -26,7 +25,7 @@ pub(super) async fn create(call: Call, new: Creation<CreateCluster>) -> Made {
         };
         clusters::create(&call.context, &call.caller, wanted, request).await
     };
-    kind::create::<cluster::Cluster, _, _>(call, new, make).await
+    kind::create::<cluster::Cluster, _>(&call, new, make).await
 }
 
 /// Places the project on the cluster; idempotent.
@@ -56,8 +55,8 @@ pub(super) async fn withdraw(
 ) -> Answered {
     let leaving = clusters::withdraw(&call.context, &call.caller, &project, expected).await?;
     let Some(leaving) = leaving else { return Ok(StatusCode::NO_CONTENT.into_response()) };
-    let location = [(LOCATION, format!("/api/v1/projects/{}/cluster", leaving.project_id))];
-    Ok((StatusCode::ACCEPTED, location, tagged_assignment(&leaving)).into_response())
+    let location = format!("/api/v1/projects/{}/cluster", leaving.project_id);
+    Ok(located(StatusCode::ACCEPTED, location, tagged_assignment(&leaving)))
 }
 
 pub(super) async fn assignments(call: Call) -> Answered {

@@ -5,7 +5,8 @@ use std::fmt::Display;
 
 use axum::Json;
 use axum::extract::FromRequestParts;
-use axum::http::header::ETAG;
+use axum::http::StatusCode;
+use axum::http::header::{ETAG, LOCATION};
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
@@ -23,10 +24,13 @@ use crate::error::Rejection;
 use crate::routes::Admitted;
 use crate::state::ServerState;
 
-/// What a handler answers: anything, one document, or what it created.
+/// What a handler answers: anything, one document with its ETag or without, what
+/// it created, or only a status.
 pub(crate) type Answered = Result<Response, Rejection>;
 pub(crate) type Shown<T> = Result<Tagged<T>, Rejection>;
+pub(crate) type Untagged<T> = Result<Json<T>, Rejection>;
 pub(crate) type Made = Result<Created, Rejection>;
+pub(crate) type Done = Result<StatusCode, Rejection>;
 
 /// A request that the guard of its row admitted. Its query has only parameters
 /// that the row names.
@@ -91,6 +95,15 @@ impl<T: Serialize> IntoResponse for Tagged<T> {
     fn into_response(self) -> Response {
         ([(ETAG, etag(self.revision))], Json(self.document)).into_response()
     }
+}
+
+/// An answer that says where to follow what the request began.
+pub(crate) fn located(
+    status: StatusCode,
+    location: String,
+    document: impl IntoResponse,
+) -> Response {
+    (status, [(LOCATION, location)], document).into_response()
 }
 
 /// An optional value as documents write it.

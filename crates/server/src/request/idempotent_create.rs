@@ -1,8 +1,6 @@
 //! Idempotent creates: the body with its `Idempotency-Key`, and how both lead
 //! to one answer.
 
-use std::future::Future;
-
 use axum::extract::{FromRequest, Request};
 use axum::http::header::{CONTENT_TYPE, ETAG, LOCATION};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
@@ -72,17 +70,12 @@ fn key(headers: &HeaderMap) -> Result<Option<Key>, Refusal> {
 /// Of two concurrent requests one creates. The other conflicts with what the
 /// first wrote (its key, or the name that it took), reads the key again, and
 /// finds the first.
-pub(crate) async fn create_once<B, Id, Creating, Showing>(
+pub(crate) async fn create_once<B, Id: Into<Uuid>>(
     call: &Call,
     Creation { body, keyed }: Creation<B>,
-    create: impl FnOnce(B, Option<Identity>) -> Creating,
-    show: impl FnOnce(Uuid) -> Showing,
-) -> Made
-where
-    Id: Into<Uuid>,
-    Creating: Future<Output = Result<Id, slipway_app::Error>>,
-    Showing: Future<Output = Made>,
-{
+    create: impl AsyncFnOnce(B, Option<Identity>) -> Result<Id, slipway_app::Error>,
+    show: impl AsyncFnOnce(Uuid) -> Made,
+) -> Made {
     let Some(Keyed { key, route, body_hash }) = keyed else {
         let id = create(body, None).await?;
         return show(id.into()).await;

@@ -3,7 +3,6 @@
 //! bodies of their own.
 
 use std::fmt::Display;
-use std::future::Future;
 
 use axum::http::StatusCode;
 use serde::Serialize;
@@ -67,15 +66,12 @@ pub(crate) async fn delete<K: Documented + DeletedKind>(
 }
 
 /// Creates one, and answers its document and its location.
-pub(crate) async fn create<K: Documented, B, F>(
+pub(crate) async fn create<K: Documented, B>(
     call: &Call,
     new: Creation<B>,
-    make: impl FnOnce(B, Option<Request>) -> F,
-) -> Made
-where
-    F: Future<Output = Result<K::Id, slipway_app::Error>>,
-{
-    let show = |id| async move { Ok(show::<K>(call, id, true).await?.created(call.below(id))) };
+    make: impl AsyncFnOnce(B, Option<Request>) -> Result<K::Id, slipway_app::Error>,
+) -> Made {
+    let show = async |id| Ok(show::<K>(call, id, true).await?.created(call.below(id)));
     create_once(call, new, make, show).await
 }
 

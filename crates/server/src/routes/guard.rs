@@ -18,9 +18,9 @@ use crate::state::ServerState;
 
 /// A row, and the state to check a caller against it.
 #[derive(Debug, Clone)]
-pub(super) struct Guard {
-    pub(super) state: ServerState,
-    pub(super) route: &'static Route,
+pub(crate) struct Guard {
+    pub(crate) state: ServerState,
+    pub(crate) route: &'static Route,
 }
 
 /// A caller admitted by the guard of this row.
@@ -30,7 +30,7 @@ pub(crate) struct Admitted {
     pub(crate) route: &'static Route,
 }
 
-pub(super) async fn guard(
+pub(crate) async fn guard(
     State(guard): State<Guard>,
     mut request: Request,
     next: Next,

@@ -205,7 +205,7 @@ impl Route {
         segments.filter_map(|segment| segment.strip_prefix('{')?.strip_suffix('}'))
     }
 
-    pub(super) fn handler(&self) -> MethodRouter<ServerState> {
+    pub(crate) fn handler(&self) -> MethodRouter<ServerState> {
         self.handler.clone()
     }
 }

@@ -140,7 +140,7 @@ impl World {
                 signing_key_id: "key-1".to_owned(),
             },
             loops: Arc::new(FixedLoops { ok: Arc::clone(&loops_ok) }),
-            metrics: Arc::new(Metrics::default()),
+            metrics: Arc::new(Metrics::with_loops().0),
             streams: EventStreams::new(context.clone(), limits, stop.subscribe()),
             rates: Arc::new(RateLimits::new(rate)),
         };

@@ -7,7 +7,7 @@ use super::finding::{Finding, Status};
 use super::{clock, database, disk, server, settings};
 use crate::adapters::SystemClock;
 use crate::config::Layer;
-use crate::local::Error;
+use crate::error::Error;
 
 /// Runs every check once. An invalid setting is a finding like any other; the
 /// checks that need no settings still run.

@@ -14,9 +14,10 @@ use serde::Serialize;
 use slipway_cli::{Exit, Output, facts, present, say};
 use slipway_store::{Beside, Manifest, StoreConfig, database_file};
 
-use super::{Error, files};
+use super::files;
 use crate::arguments::BackupArguments;
 use crate::config::{Config, Layer};
+use crate::error::Error;
 
 /// The one file beside the database that belongs to the installation.
 pub(super) const SIGNING_KEY: &str = "signing.pk8";
@@ -58,7 +59,7 @@ pub(crate) async fn run(arguments: BackupArguments, output: Output) -> Result<Ex
         beside.as_slice(),
     )
     .await?;
-    let failed = || Error::io(format!("write {}", file.display()));
+    let failed = || Error::writing(&file);
     fresh.as_file().sync_all().map_err(failed())?;
     let bytes = fresh.as_file().metadata().map_err(failed())?.len();
     let named = if arguments.force { fresh.persist(&file) } else { fresh.persist_noclobber(&file) };
@@ -103,6 +104,6 @@ fn beside(config: &Config) -> Result<Option<Beside>, Error> {
     match std::fs::read(&path) {
         Ok(content) => Ok(Some(Beside { name: SIGNING_KEY.to_owned(), content })),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(Error::io(format!("read {}", path.display()))(error)),
+        Err(error) => Err(Error::reading(&path)(error)),
     }
 }

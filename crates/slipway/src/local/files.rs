@@ -15,7 +15,7 @@ pub(super) fn sync_folder(folder: &Path) -> io::Result<()> {
 }
 
 /// Writes a file that only its owner can read.
-pub(super) fn write_private(path: &Path, content: &[u8]) -> io::Result<()> {
+pub(crate) fn write_private(path: &Path, content: &[u8]) -> io::Result<()> {
     let fresh = with_suffix(path, ".new");
     let mut file =
         OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&fresh)?;

@@ -2,9 +2,6 @@
 //! settings, backup, restore.
 
 pub(crate) mod backup;
-mod error;
-mod files;
+pub(crate) mod files;
 pub(crate) mod restore;
 pub(crate) mod settings;
-
-pub(crate) use error::Error;

@@ -14,10 +14,11 @@ use slipway_core::operations::control;
 use slipway_store::{Beside, DirectoryLock, Manifest, StoreConfig, database_file};
 
 use super::backup::SIGNING_KEY;
-use super::{Error, files};
+use super::files;
 use crate::adapters::SystemClock;
 use crate::arguments::RestoreArguments;
 use crate::config::{Config, Layer};
+use crate::error::Error;
 
 /// The folder in which the restored database is prepared. Only a crash leaves it
 /// behind, and then nobody needs it. One name is enough: a restore locks the data
@@ -46,7 +47,7 @@ pub(crate) async fn run(arguments: RestoreArguments, output: Output) -> Result<E
     let database = database_file(&StoreConfig::new(config.database_url.expose()))?;
     // Before anything is created or locked, so that a wrong name leaves no trace.
     let backup = &arguments.file;
-    std::fs::File::open(backup).map_err(Error::io(format!("read {}", backup.display())))?;
+    std::fs::File::open(backup).map_err(Error::reading(backup))?;
     let manifest = slipway_store::backup_check(backup).await?;
     let folder = files::folder_of(&database).to_path_buf();
     let _held = DirectoryLock::acquire(&folder)?;
@@ -109,7 +110,7 @@ fn table(restored: &Restored, width: Option<u16>) -> String {
 
 /// Copies the backup into a folder of its own that only this user can read.
 fn stage(backup: &Path, staging: &Path) -> Result<PathBuf, Error> {
-    let failed = || Error::io(format!("write {}", staging.display()));
+    let failed = || Error::writing(staging);
     match std::fs::remove_dir_all(staging) {
         Ok(()) => {}
         Err(error) if error.kind() == ErrorKind::NotFound => {}
@@ -117,8 +118,7 @@ fn stage(backup: &Path, staging: &Path) -> Result<PathBuf, Error> {
     }
     DirBuilder::new().mode(0o700).create(staging).map_err(failed())?;
     let staged = staging.join("slipway.db");
-    let mut from =
-        std::fs::File::open(backup).map_err(Error::io(format!("read {}", backup.display())))?;
+    let mut from = std::fs::File::open(backup).map_err(Error::reading(backup))?;
     let mut to = std::fs::OpenOptions::new()
         .write(true)
         .create_new(true)
@@ -139,7 +139,7 @@ async fn prepare(staged: &Path, backup: &Path, manifest: &Manifest) -> Result<Ve
     let mut rule = |found: &control::Control| Ok(Some(control::restored(found, &reason, &actor)));
     let beside = slipway_store::restore_prepare(staged, &mut rule).await?;
     let file = std::fs::File::open(staged).and_then(|file| file.sync_all());
-    file.map_err(Error::io(format!("write {}", staged.display())))?;
+    file.map_err(Error::writing(staged))?;
     Ok(beside)
 }
 
@@ -160,9 +160,8 @@ async fn put_aside(config: &Config, database: &Path) -> Result<Option<PathBuf>, 
     }
     let folder = files::folder_of(database);
     let aside = folder.join(format!("before-restore-{}", files::stamp(SystemClock.now())));
-    let aside =
-        files::make_folder(&aside).map_err(Error::io(format!("write {}", aside.display())))?;
-    let failed = || Error::io(format!("write {}", aside.display()));
+    let aside = files::make_folder(&aside).map_err(Error::writing(&aside))?;
+    let failed = || Error::writing(&aside);
     for kept in [database, key.as_path()] {
         let Some(name) = kept.file_name().filter(|_| kept.exists()) else { continue };
         link_or_copy(kept, &aside.join(name)).map_err(failed())?;
@@ -199,7 +198,7 @@ fn install(
     database: &Path,
     beside: &[Beside],
 ) -> Result<(), Error> {
-    let failed = || Error::io(format!("write {}", config.data_dir.display()));
+    let failed = || Error::writing(&config.data_dir);
     for file in beside.iter().filter(|file| file.name == SIGNING_KEY) {
         DirBuilder::new().recursive(true).mode(0o700).create(&config.data_dir).map_err(failed())?;
         files::write_private(&config.data_dir.join(SIGNING_KEY), &file.content).map_err(failed())?;

@@ -4,9 +4,9 @@ use clap::{ArgMatches, CommandFactory};
 use serde::Serialize;
 use slipway_cli::{Exit, Output, present, rows, say};
 
-use super::Error;
 use crate::arguments::{Arguments, ConfigCommand};
 use crate::config::{Setting, keys, settings};
+use crate::error::Error;
 
 #[derive(Debug, Serialize)]
 struct Checked {

@@ -74,7 +74,7 @@ impl Clusters {
         config: &Config,
     ) -> Self {
         Self {
-            installation: partitions.engines().node_settings.installation,
+            installation: partitions.engines.node_settings.installation,
             partitions,
             registry,
             reach: Reach {
@@ -89,7 +89,7 @@ impl Clusters {
     /// Serves new clusters until shutdown, then waits for their partitions.
     pub(super) async fn keep(self, shutdown: Shutdown) {
         let mut tasks = JoinSet::new();
-        let wake = Arc::clone(&self.partitions.context().wakes.clusters);
+        let wake = Arc::clone(&self.partitions.context.wakes.clusters);
         let looking = async {
             loop {
                 self.observe(&mut tasks, &shutdown).await;
@@ -132,7 +132,7 @@ impl Clusters {
     }
 
     async fn registered(&self) -> Result<Vec<Cluster>, StoreError> {
-        let store = &self.partitions.context().stores;
+        let store = &self.partitions.context.stores;
         let (mut found, mut after) = (Vec::new(), None);
         loop {
             let page = store.kind::<Cluster>().page(&(), Page { after, limit: PAGE }).await?;
@@ -152,7 +152,7 @@ impl Clusters {
         shutdown: &Shutdown,
     ) {
         let (partition, name) = (cluster.id.into(), cluster.name.as_str());
-        let context = self.partitions.context();
+        let context = &self.partitions.context;
         let crossplane = CrossplaneSubstrate::new(CrossplaneConfig {
             access,
             installation: self.installation,
@@ -162,7 +162,7 @@ impl Clusters {
         let crossplane = Arc::new(crossplane);
         let engine: Arc<dyn Substrate> = Arc::clone(&crossplane) as _;
         let metered = MeteredSubstrate::new(engine, Arc::clone(&context.meter), name);
-        self.partitions.engines().serve(partition, name, Arc::new(metered));
+        self.partitions.engines.serve(partition, name, Arc::new(metered));
         self.heartbeat(name).await;
         let view = self.partitions.open(partition, name);
         match view.resources.late_sweep().await {
@@ -182,16 +182,9 @@ impl Clusters {
 
     /// Compares the high-water mark of a cluster that was just added.
     async fn heartbeat(&self, cluster: &str) {
-        let partitions = &self.partitions;
-        let (worker, lease) = (partitions.worker(), partitions.lease());
-        let counted = control::heartbeat(
-            partitions.context(),
-            partitions.engines(),
-            partitions.permits(),
-            worker,
-            lease,
-        );
-        if let Err(error) = counted.await {
+        let Partitions { context, engines, permits, worker, lease, .. } = &self.partitions;
+        let compared = control::heartbeat(context, engines, permits, worker, *lease);
+        if let Err(error) = compared.await {
             tracing::warn!(
                 cluster,
                 %error,

@@ -21,6 +21,7 @@ use slipway_controller::{Pacing, Shutdown, Status, drive, watch_clock};
 use slipway_core::ids::Partition;
 use slipway_server::LoopsView;
 use slipway_wire::api::{LoopStatus, Probe};
+use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tracing::Instrument;
 
@@ -77,117 +78,95 @@ pub(super) async fn start(
             ),
         }
     }
-    let relay_status = Arc::new(Status::new(Relay::NAME));
-    let subscribers_status = Arc::new(Status::new(Subscribers::NAME));
-    let orphans_status = Arc::new(Status::new(OrphanLoop::NAME));
-    let heartbeat_status = Arc::new(Status::new(ReplicaHeartbeat::NAME));
-    let placement_status = Arc::new(Status::new(PlacementLoop::NAME));
-    let retention_status = Arc::new(Status::new(RetentionLoop::NAME));
-    let view = Arc::new(View {
-        partitions: partitions.clone(),
-        statuses: vec![
-            Arc::clone(&relay_status),
-            Arc::clone(&subscribers_status),
-            Arc::clone(&retention_status),
-            Arc::clone(&orphans_status),
-            Arc::clone(&heartbeat_status),
-            Arc::clone(&placement_status),
-        ],
-    });
-    let dependencies = |wake| Dependencies {
-        clock: Arc::clone(&context.clock),
-        entropy: Arc::clone(&context.entropy),
-        wake,
-    };
     let mut tasks = JoinSet::new();
-    let watching = shutdown.clone();
     for view in &first {
         partitions.drive(view, &mut tasks, &shutdown);
     }
     let registry = ManagementRegistry::default();
     let clusters = Clusters::new(partitions.clone(), registry.clone(), config);
     tasks.spawn(clusters.keep(shutdown.clone()));
-    let placement_settings = config.placement.settings(engines.node_settings.installation);
-    let placement = PlacementReconciler::new(
-        context.clone(),
-        placement_settings,
-        Arc::clone(partitions.permits()),
-        worker,
-    );
-    tasks.spawn(driven(
-        Arc::new(PlacementLoop::new(
-            placement,
-            registry,
-            worker.to_owned(),
-            config.reconcile_interval,
-        )),
-        PlacementLoop::PACING,
-        dependencies(Arc::clone(&context.wakes.placement)),
-        placement_status,
-        shutdown.clone(),
-    ));
-    tasks.spawn(driven(
-        Arc::new(Relay::new(context.stores.clone()).waking(context.wakes.clone())),
+    tasks.spawn(watch_clock(context.stores.clone(), config.lease, shutdown.clone()));
+
+    let (worker, wakes) = (worker.to_owned(), &context.wakes);
+    let mut others = Others { context, shutdown, tasks, statuses: Vec::new() };
+    others.start(
+        Relay::NAME,
+        Relay::new(context.stores.clone()).waking(wakes.clone()),
         Pacing { slots: 1, batch: 1, poll: Duration::from_millis(250) },
-        dependencies(Arc::clone(&context.wakes.outbox)),
-        relay_status,
-        shutdown.clone(),
-    ));
-    let subscribers =
-        Subscribers::new(context.clone(), sinks(config), worker.to_owned(), config.lease);
-    tasks.spawn(driven(
-        Arc::new(subscribers),
-        Subscribers::PACING,
-        dependencies(Arc::clone(&context.wakes.subscribers)),
-        subscribers_status,
-        shutdown.clone(),
-    ));
-    tasks.spawn(driven(
-        Arc::new(RetentionLoop::new(context.clone(), config.retention, worker.to_owned())),
-        RetentionLoop::PACING,
-        // Nothing wakes it: there is no hurry.
-        dependencies(Arc::default()),
-        retention_status,
-        shutdown.clone(),
-    ));
-    let orphans = OrphanLoop::new(finder.clone(), worker.to_owned(), config.orphan_interval);
-    tasks.spawn(driven(
-        Arc::new(orphans),
-        OrphanLoop::PACING,
-        // Nothing wakes it either.
-        dependencies(Arc::default()),
-        orphans_status,
-        shutdown.clone(),
-    ));
-    let permits = Arc::clone(partitions.permits());
-    let heartbeat = ReplicaHeartbeat::new(
-        context.clone(),
-        engines.clone(),
-        permits,
-        worker.to_owned(),
-        config.lease,
+        Arc::clone(&wakes.outbox),
     );
-    tasks.spawn(driven(
-        Arc::new(heartbeat),
+    others.start(
+        Subscribers::NAME,
+        Subscribers::new(context.clone(), sinks(config), worker.clone(), config.lease),
+        Subscribers::PACING,
+        Arc::clone(&wakes.subscribers),
+    );
+    // Nothing wakes retention and the scan for orphans: there is no hurry.
+    others.start(
+        RetentionLoop::NAME,
+        RetentionLoop::new(context.clone(), config.retention, worker.clone()),
+        RetentionLoop::PACING,
+        Arc::default(),
+    );
+    others.start(
+        OrphanLoop::NAME,
+        OrphanLoop::new(finder.clone(), worker.clone(), config.orphan_interval),
+        OrphanLoop::PACING,
+        Arc::default(),
+    );
+    let permits = || Arc::clone(&partitions.permits);
+    let engines = engines.clone();
+    let placement_settings = config.placement.settings(engines.node_settings.installation);
+    // Nothing wakes the heartbeat: its poll interval is the heartbeat interval.
+    others.start(
+        ReplicaHeartbeat::NAME,
+        ReplicaHeartbeat::new(context.clone(), engines, permits(), worker.clone(), config.lease),
         Pacing { slots: 1, batch: 1, poll: ReplicaHeartbeat::INTERVAL },
-        // Nothing wakes it: its poll interval is the heartbeat interval.
-        dependencies(Arc::default()),
-        heartbeat_status,
-        shutdown,
-    ));
-    let store = context.stores.clone();
-    tasks.spawn(watch_clock(store, config.lease, watching));
-    Loops { view, tasks }
+        Arc::default(),
+    );
+    let placement =
+        PlacementReconciler::new(context.clone(), placement_settings, permits(), &worker);
+    others.start(
+        PlacementLoop::NAME,
+        PlacementLoop::new(placement, registry, worker, config.reconcile_interval),
+        PlacementLoop::PACING,
+        Arc::clone(&wakes.placement),
+    );
+    let Others { tasks, statuses, .. } = others;
+    Loops { view: Arc::new(View { partitions, statuses }), tasks }
+}
+
+/// Starts the loops that have no partitions, and collects their statuses.
+struct Others<'a> {
+    context: &'a Context,
+    shutdown: Shutdown,
+    tasks: JoinSet<()>,
+    statuses: Vec<Arc<Status>>,
+}
+
+impl Others<'_> {
+    fn start<L: Loop>(&mut self, name: &str, work: L, pacing: Pacing, wake: Arc<Notify>) {
+        let status = Arc::new(Status::new(name));
+        self.statuses.push(Arc::clone(&status));
+        let shutdown = self.shutdown.clone();
+        self.tasks.spawn(driven(self.context, Arc::new(work), pacing, wake, status, shutdown));
+    }
 }
 
 /// The loop in a span with its name, which every log line of its own carries.
 pub(super) fn driven<L: Loop>(
+    context: &Context,
     work: Arc<L>,
     pacing: Pacing,
-    dependencies: Dependencies,
+    wake: Arc<Notify>,
     status: Arc<Status>,
     shutdown: Shutdown,
-) -> impl Future<Output = ()> {
+) -> impl Future<Output = ()> + use<L> {
+    let dependencies = Dependencies {
+        clock: Arc::clone(&context.clock),
+        entropy: Arc::clone(&context.entropy),
+        wake,
+    };
     let span = tracing::error_span!("loop", name = status.name());
     drive(work, pacing, dependencies, status, shutdown).instrument(span)
 }
@@ -217,7 +196,7 @@ impl View {
     /// Clusters that wait for a control plane other than this one. They are shown
     /// and fail no probe: restarting this process would not help.
     async fn not_served(&self) -> Vec<String> {
-        let context = self.partitions.context();
+        let context = &self.partitions.context;
         let overdue = match context.stores.broker.partition_list_overdue().await {
             Ok(overdue) => overdue,
             // Callers without a key see this text, so it omits the error.

@@ -7,8 +7,8 @@ use slipway_app::operations::control::{self, HeartbeatError};
 use slipway_app::permits::Permits;
 use slipway_core::access::audit::Actor;
 
-use super::Error;
 use crate::config::Config;
+use crate::error::Error;
 
 /// Runs before any loop, so that not even one batch acts on a restored database.
 /// If a high-water mark exists and cannot be read, the start is refused: to go on

@@ -4,11 +4,11 @@
 //! [`super::clusters`] adds others later; none goes before shutdown.
 
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
 use slipway_app::Context;
 use slipway_app::broker::converge::Engines;
 use slipway_app::permits::Permits;
-use slipway_controller::driver::Dependencies;
 use slipway_controller::resources::ResourceLoop;
 use slipway_controller::{Shutdown, Status, watch_engine};
 use slipway_core::ids::Partition;
@@ -20,12 +20,12 @@ use crate::config::Config;
 /// The open partitions, and what a new one needs. Clones share them.
 #[derive(Debug, Clone)]
 pub(super) struct Partitions {
-    context: Context,
-    engines: Engines,
-    permits: Arc<Permits>,
-    worker: String,
-    lease: std::time::Duration,
-    sweep: std::time::Duration,
+    pub(super) context: Context,
+    pub(super) engines: Engines,
+    pub(super) permits: Arc<Permits>,
+    pub(super) worker: String,
+    pub(super) lease: Duration,
+    sweep: Duration,
     shown: Arc<RwLock<Vec<PartitionView>>>,
 }
 
@@ -49,26 +49,6 @@ impl Partitions {
             sweep: config.reconcile_interval,
             shown: Arc::default(),
         }
-    }
-
-    pub(super) fn context(&self) -> &Context {
-        &self.context
-    }
-
-    pub(super) fn engines(&self) -> &Engines {
-        &self.engines
-    }
-
-    pub(super) fn permits(&self) -> &Arc<Permits> {
-        &self.permits
-    }
-
-    pub(super) fn worker(&self) -> &str {
-        &self.worker
-    }
-
-    pub(super) const fn lease(&self) -> std::time::Duration {
-        self.lease
     }
 
     /// The partitions that are open now.
@@ -106,15 +86,11 @@ impl Partitions {
         for (_, engine) in self.engines.iter().into_iter().filter(|(of, _)| *of == partition) {
             tasks.spawn(watch_engine(self.context.clone(), engine, shutdown.clone()));
         }
-        let dependencies = Dependencies {
-            clock: Arc::clone(&self.context.clock),
-            entropy: Arc::clone(&self.context.entropy),
-            wake: view.resources.wake(),
-        };
         tasks.spawn(driven(
+            &self.context,
             Arc::clone(&view.resources),
             ResourceLoop::PACING,
-            dependencies,
+            view.resources.wake(),
             Arc::clone(&view.status),
             shutdown.clone(),
         ));

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use rustix::fs::Access;
 
-use super::Error;
 use crate::config::Config;
+use crate::error::Error;
 
 /// Checks the substrate root if it is outside the data directory. The data
 /// directory itself is checked when its lock is taken.

@@ -8,8 +8,8 @@ use slipway_app::{Context, Error as AppError};
 use slipway_core::access::audit::Actor;
 use slipway_core::ids::ClusterId;
 
-use super::Error;
 use crate::config::Config;
+use crate::error::Error;
 
 /// Makes sure that project, cloud, credential, cluster, assignments and the
 /// built-in blueprint exist. Returns the cluster that this process serves.

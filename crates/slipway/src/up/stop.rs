@@ -3,7 +3,7 @@
 use tokio::io::AsyncReadExt;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use super::Error;
+use crate::error::Error;
 
 /// SIGTERM, SIGINT and SIGHUP, and the end of standard input if that is
 /// configured. Received from the moment this is created.

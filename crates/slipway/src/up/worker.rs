@@ -12,8 +12,8 @@ use rustix::fs::{FlockOperation, flock};
 use slipway_app::ports::Entropy;
 use slipway_store::{DirectoryError, OpenError};
 
-use super::Error;
 use crate::adapters::SystemEntropy;
+use crate::error::Error;
 
 /// The name, locked until this is dropped.
 #[derive(Debug)]
