@@ -3,11 +3,11 @@
 use slipway_core::access::idempotency::{Entry, Request};
 use slipway_core::catalog::Name;
 use slipway_core::catalog::blueprint::{
-    Blueprint, PublishedVersion, SubmittedContent, VersionContent, member,
+    self, Blueprint, BlueprintSnapshot, NewBlueprint, PublishedVersion, SubmittedContent,
+    VersionContent, member,
 };
 use slipway_core::catalog::blueprint_version::Engine;
 use slipway_core::catalog::name::{document, line};
-use slipway_core::catalog::rules::blueprint::{self, BlueprintSnapshot, NewBlueprint};
 use slipway_core::commit::Commit;
 use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::ids::{BlueprintId, BlueprintVersionId, ClusterId};

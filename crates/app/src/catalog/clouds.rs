@@ -3,8 +3,7 @@
 use serde_json::{Map, Value};
 use slipway_core::access::idempotency::Request;
 use slipway_core::catalog::Name;
-use slipway_core::catalog::cloud::{Cloud, Endpoint};
-use slipway_core::catalog::rules::cloud::{self, CloudSnapshot, NewCloud};
+use slipway_core::catalog::cloud::{self, Cloud, CloudSnapshot, Endpoint, NewCloud};
 use slipway_core::error::Refusal;
 use slipway_core::ids::CloudId;
 use slipway_core::precondition::Expected;

@@ -1,9 +1,8 @@
 //! Label definitions.
 
 use slipway_core::access::idempotency::Request;
-use slipway_core::catalog::label::{LabelDefinition, LabelKey};
+use slipway_core::catalog::label::{self, LabelDefinition, LabelKey, LabelSnapshot, NewLabel};
 use slipway_core::catalog::name::document;
-use slipway_core::catalog::rules::label::{self, LabelSnapshot, NewLabel};
 use slipway_core::error::Refusal;
 use slipway_core::ids::LabelDefinitionId;
 use slipway_core::precondition::Expected;

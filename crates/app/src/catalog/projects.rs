@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use slipway_core::access::idempotency::Request;
 use slipway_core::catalog::Name;
-use slipway_core::catalog::project::Project;
-use slipway_core::catalog::rules::project::{self, NewProject, ProjectChange, ProjectSnapshot};
+use slipway_core::catalog::project::{self, NewProject, Project, ProjectChange, ProjectSnapshot};
 use slipway_core::error::Refusal;
 use slipway_core::ids::ProjectId;
 use slipway_core::nodes::mesh::MeshCidr;

@@ -8,12 +8,9 @@ use slipway_core::catalog::project::Project;
 use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::ids::{ClusterId, ProjectId};
 use slipway_core::placement::cluster::{
-    Cluster, ClusterAccess, ClusterAssignment, NamespacePrefix,
+    self, Cluster, ClusterAccess, ClusterAssignment, ClusterSnapshot, NamespacePrefix, NewCluster,
 };
 use slipway_core::placement::namespace::NamespacePhase;
-use slipway_core::placement::rules::cluster::{self, ClusterSnapshot, NewCluster};
-use slipway_core::placement::rules::cluster_assignment;
-use slipway_core::placement::rules::cluster_choice;
 use slipway_core::precondition::Expected;
 
 use crate::access::authorise::{Caller, Operation, authorise};
@@ -88,7 +85,7 @@ pub async fn assign(
         }
     };
     check("cluster", &cluster)?;
-    let mut rule = |snapshot: &_| cluster_assignment::assign(snapshot, expected, &actor);
+    let mut rule = |snapshot: &_| cluster::assign(snapshot, expected, &actor);
     context.stores.placement.decide_cluster_assignment(project, Some(&cluster), &mut rule).await?;
     context.wakes.wake_placement();
     Ok(())
@@ -100,7 +97,7 @@ pub async fn assign(
 async fn of_region(context: &Context, project: &str, region: &str) -> Result<String, Error> {
     let region = Name::parse("region", region).map_err(Refusal::from)?;
     let candidates = context.stores.placement.cluster_candidates(region.as_str(), project).await?;
-    cluster_choice::choose(&candidates).map(|id| id.to_string()).ok_or_else(|| {
+    cluster::choose(&candidates).map(|id| id.to_string()).ok_or_else(|| {
         let known = candidates.len();
         Refusal::new(
             ErrorKind::ClusterNotFound,
@@ -123,7 +120,7 @@ pub async fn withdraw(
 ) -> Result<Option<ClusterAssignment>, Error> {
     let actor = authorise(caller, Operation::ClusterWithdraw)?;
     check("project", project)?;
-    let mut rule = |snapshot: &_| cluster_assignment::withdraw(snapshot, expected, &actor);
+    let mut rule = |snapshot: &_| cluster::withdraw(snapshot, expected, &actor);
     context.stores.placement.decide_cluster_assignment(project, None, &mut rule).await?;
     context.wakes.wake_placement();
     // Somebody may have deleted the project, or placed it again, meanwhile.

@@ -4,11 +4,12 @@ use slipway_app::catalog::port::BlueprintKey;
 use slipway_app::ports::Listed;
 use slipway_app::ports::store::Page;
 use slipway_core::catalog::Name;
-use slipway_core::catalog::blueprint::{Blueprint, PublishedVersion, VersionContent};
+use slipway_core::catalog::blueprint::{
+    Blueprint, BlueprintSnapshot, PublishedVersion, VersionContent,
+};
 use slipway_core::catalog::blueprint_version::{
     CompositeType, Engine, InjectionStrategy, MeshRole,
 };
-use slipway_core::catalog::rules::blueprint::BlueprintSnapshot;
 use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::ids::{BlueprintId, BlueprintVersionId, Revision};
 

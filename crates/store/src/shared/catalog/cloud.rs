@@ -1,8 +1,7 @@
 //! The table of clouds.
 
 use slipway_core::catalog::Name;
-use slipway_core::catalog::cloud::{Cloud, Endpoint};
-use slipway_core::catalog::rules::cloud::CloudSnapshot;
+use slipway_core::catalog::cloud::{Cloud, CloudSnapshot, Endpoint};
 use slipway_core::ids::{CloudId, DeletionId, Revision};
 use uuid::Uuid;
 

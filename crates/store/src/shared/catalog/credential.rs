@@ -5,9 +5,9 @@ use slipway_app::ports::Listed;
 use slipway_app::ports::store::Page;
 use slipway_core::catalog::Name;
 use slipway_core::catalog::cloud::Cloud;
-use slipway_core::catalog::credential::{Coordinates, Credential, CredentialAssignment};
-use slipway_core::catalog::rules::credential::CredentialSnapshot;
-use slipway_core::catalog::rules::credential_assignment::CredentialAssignmentSnapshot;
+use slipway_core::catalog::credential::{
+    Coordinates, Credential, CredentialAssignment, CredentialAssignmentSnapshot, CredentialSnapshot,
+};
 use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::ids::{CloudCredentialId, CloudId, DeletionId, ProjectId, Revision};
 use sqlx::Row as _;

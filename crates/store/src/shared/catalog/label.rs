@@ -1,7 +1,6 @@
 //! The table of label definitions.
 
-use slipway_core::catalog::label::{LabelDefinition, LabelKey};
-use slipway_core::catalog::rules::label::LabelSnapshot;
+use slipway_core::catalog::label::{LabelDefinition, LabelKey, LabelSnapshot};
 use slipway_core::ids::{LabelDefinitionId, Revision};
 
 use super::page::now;

@@ -6,8 +6,9 @@ use async_trait::async_trait;
 use slipway_app::ports::store::{Error, Page, Rule};
 use slipway_app::ports::{CatalogStore, Listed};
 use slipway_core::catalog::blueprint::PublishedVersion;
-use slipway_core::catalog::credential::{Credential, CredentialAssignment};
-use slipway_core::catalog::rules::credential_assignment::CredentialAssignmentSnapshot;
+use slipway_core::catalog::credential::{
+    Credential, CredentialAssignment, CredentialAssignmentSnapshot,
+};
 use slipway_core::ids::{BlueprintId, BlueprintVersionId, CloudCredentialId, ProjectId};
 use slipway_core::text::Labels;
 

@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use slipway_core::catalog::Name;
-use slipway_core::catalog::project::Project;
-use slipway_core::catalog::rules::project::ProjectSnapshot;
+use slipway_core::catalog::project::{Project, ProjectSnapshot};
 use slipway_core::ids::{DeletionId, ProjectId, Revision};
 use slipway_core::text::Labels;
 use sqlx::Row as _;

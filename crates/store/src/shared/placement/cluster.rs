@@ -9,11 +9,10 @@ use slipway_core::catalog::Name;
 use slipway_core::catalog::blueprint_version::Engine;
 use slipway_core::ids::{ClusterId, ProjectId, Revision};
 use slipway_core::placement::cluster::{
-    Cluster, ClusterAccess, ClusterAssignment, NamespacePrefix, Verification,
+    Cluster, ClusterAccess, ClusterAssignment, ClusterAssignmentSnapshot, ClusterSnapshot,
+    NamespacePrefix, Verification,
 };
 use slipway_core::placement::namespace::NamespacePhase;
-use slipway_core::placement::rules::cluster::ClusterSnapshot;
-use slipway_core::placement::rules::cluster_assignment::ClusterAssignmentSnapshot;
 
 use super::catalog::project;
 use super::page::{after, fetch_one, fetch_page, now};

@@ -6,10 +6,8 @@ use slipway_app::ports::store::{Error, Page, Rule};
 use slipway_app::ports::{Listed, PlacementStore};
 use slipway_core::catalog::blueprint_version::CompositeType;
 use slipway_core::ids::{BlueprintId, ClusterId, ProjectId};
-use slipway_core::placement::cluster::ClusterAssignment;
+use slipway_core::placement::cluster::{Candidate, ClusterAssignment, ClusterAssignmentSnapshot};
 use slipway_core::placement::definitions::{DefinitionsView, Demand};
-use slipway_core::placement::rules::cluster_assignment::ClusterAssignmentSnapshot;
-use slipway_core::placement::rules::cluster_choice::Candidate;
 use slipway_core::placement::shared_objects::ProjectNamespace;
 
 use super::deletion::leak_rows;
