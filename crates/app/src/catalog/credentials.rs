@@ -6,7 +6,6 @@ use slipway_core::catalog::credential::{
     self, Credential, CredentialAssignment, CredentialSnapshot, NewCredential,
 };
 use slipway_core::catalog::project::Project;
-use slipway_core::error::Refusal;
 use slipway_core::ids::{CloudCredentialId, DeletionId};
 use slipway_core::precondition::Expected;
 
@@ -49,7 +48,7 @@ pub async fn create(
     check("cloud", &input.cloud)?;
     let new = NewCredential {
         id: CloudCredentialId::new(context.entropy.uuid()),
-        name: Name::parse("name", &input.name).map_err(Refusal::from)?,
+        name: Name::parse("name", &input.name)?,
         kv_mount: input.kv_mount,
         kv_path: input.kv_path,
     };

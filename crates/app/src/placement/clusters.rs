@@ -2,7 +2,6 @@
 
 use slipway_core::access::idempotency::Request;
 use slipway_core::catalog::Name;
-use slipway_core::catalog::blueprint::member;
 use slipway_core::catalog::blueprint_version::Engine;
 use slipway_core::catalog::project::Project;
 use slipway_core::error::{ErrorKind, Refusal};
@@ -49,15 +48,13 @@ pub async fn create(
     let actor = authorise(caller, Operation::ClusterCreate)?;
     let ClusterRequest { name, engine, namespace_prefix, region, access } = wanted;
     let prefix = namespace_prefix.unwrap_or(NamespacePrefix::DEFAULT);
-    let region = region.map(|region| Name::parse("region", region)).transpose();
-    let access = access.map(ClusterAccess::parse).transpose();
     let new = NewCluster {
         id: ClusterId::new(context.entropy.uuid()),
-        name: Name::parse("name", name).map_err(Refusal::from)?,
-        engine: member("engine", engine, Engine::ALL, Engine::as_str)?,
-        namespace_prefix: NamespacePrefix::parse(prefix).map_err(Refusal::from)?,
-        region: region.map_err(Refusal::from)?,
-        access: access.map_err(Refusal::from)?,
+        name: Name::parse("name", name)?,
+        engine: Engine::given("engine", engine)?,
+        namespace_prefix: NamespacePrefix::parse(prefix)?,
+        region: region.map(|region| Name::parse("region", region)).transpose()?,
+        access: access.map(ClusterAccess::parse).transpose()?,
     };
     let rule = |snapshot: &_| cluster::create(snapshot, &new, &actor);
     let id = kind::create::<Cluster>(context, request, new.id, new.name.as_str(), rule).await?;
@@ -95,7 +92,7 @@ pub async fn assign(
 /// current one if it is in the region, so that a repeated request changes
 /// nothing.
 async fn of_region(context: &Context, project: &str, region: &str) -> Result<String, Error> {
-    let region = Name::parse("region", region).map_err(Refusal::from)?;
+    let region = Name::parse("region", region)?;
     let candidates = context.stores.placement.cluster_candidates(region.as_str(), project).await?;
     cluster::choose(&candidates).map(|id| id.to_string()).ok_or_else(|| {
         let known = candidates.len();

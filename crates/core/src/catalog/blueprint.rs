@@ -76,15 +76,13 @@ impl VersionContent {
             xrd: document("xrd", &given.xrd, MAX_DOCUMENT)?,
             composition: document("composition", &given.composition, MAX_DOCUMENT)?,
             parameter_schema: schema(given.parameters)?,
-            injection_strategy: member(
+            injection_strategy: InjectionStrategy::given(
                 "injection_strategy",
                 &given.injection_strategy,
-                InjectionStrategy::ALL,
-                InjectionStrategy::as_str,
             )?,
             mesh_role: match &given.mesh_role {
                 None => MeshRole::Node,
-                Some(text) => member("mesh_role", text, MeshRole::ALL, MeshRole::as_str)?,
+                Some(text) => MeshRole::given("mesh_role", text)?,
             },
             provider_kinds: provider_kinds(given.provider_kinds)?,
             install_definitions: given.install_definitions,
@@ -122,19 +120,6 @@ fn provider_kinds(kinds: Vec<String>) -> Result<Vec<String>, Refusal> {
         }
     }
     Ok(kinds)
-}
-
-/// Parses a member of a closed set; the refusal names them all.
-pub fn member<T: Copy>(
-    field: &str,
-    text: &str,
-    all: &[T],
-    name: impl Fn(T) -> &'static str,
-) -> Result<T, Refusal> {
-    all.iter().copied().find(|item| name(*item) == text).ok_or_else(|| {
-        let known: Vec<_> = all.iter().map(|item| name(*item)).collect();
-        Refusal::invalid(field, format!("must be one of {}", known.join(", ")))
-    })
 }
 
 /// A published version.
