@@ -3,6 +3,7 @@
 
 use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::ids::{BootstrapTokenId, LeakRecordId, NodeId, ProvisionedResourceId};
+use slipway_core::text::InvalidText;
 
 use crate::ports::store;
 
@@ -24,6 +25,12 @@ impl Error {
 impl From<Refusal> for Error {
     fn from(refusal: Refusal) -> Self {
         Self { refusal, internal: None }
+    }
+}
+
+impl From<InvalidText> for Error {
+    fn from(invalid: InvalidText) -> Self {
+        Refusal::from(invalid).into()
     }
 }
 

@@ -4,11 +4,10 @@
 
 use slipway_core::access::audit::Actor;
 use slipway_core::access::idempotency::Request;
-use slipway_core::catalog::rules::Removal;
 use slipway_core::commit::Commit;
 use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::ids::DeletionId;
-use slipway_core::kind::Kind;
+use slipway_core::kind::{Kind, Removal};
 use slipway_core::precondition::Expected;
 use slipway_core::text::{Reason, check_reference};
 

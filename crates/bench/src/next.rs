@@ -22,7 +22,7 @@ pub(crate) fn measure() -> f64 {
     let mut pairs = Vec::new();
     for composite in composites {
         for node in [NodeFact::NotExpected, NodeFact::Absent, NodeFact::Registered] {
-            pairs.extend(Phase::ALL.map(|phase| (Observed { composite, node }, phase)));
+            pairs.extend(Phase::ALL.iter().map(|phase| (Observed { composite, node }, *phase)));
         }
     }
     let mut best = f64::INFINITY;

@@ -292,7 +292,7 @@ mod tests {
     #[test]
     fn every_waiting_phase_has_a_deadline_and_a_blocker() {
         let deadlines = Deadlines::default();
-        for phase in Phase::ALL {
+        for &phase in Phase::ALL {
             let waits = !phase.is_terminal() && phase != Phase::Ready;
             assert_eq!(deadlines.of(phase).is_some(), waits, "{phase}");
             assert_eq!(BlockerCode::of_overdue(phase).is_some(), waits, "{phase}");

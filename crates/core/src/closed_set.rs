@@ -19,6 +19,15 @@ macro_rules! closed_set {
             pub fn parse(text: &str) -> Option<Self> {
                 Self::ALL.iter().copied().find(|item| item.as_str() == text)
             }
+
+            /// The member that a field of a request names; the refusal lists them all.
+            pub fn given(field: &str, text: &str) -> Result<Self, $crate::error::Refusal> {
+                Self::parse(text).ok_or_else(|| {
+                    let all: Vec<_> = Self::ALL.iter().map(|item| item.as_str()).collect();
+                    let problem = format!("must be one of {}", all.join(", "));
+                    $crate::error::Refusal::invalid(field, problem)
+                })
+            }
         }
 
         impl std::fmt::Display for $name {

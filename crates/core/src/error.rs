@@ -6,136 +6,124 @@ use std::fmt;
 
 use serde_json::Value;
 
+use crate::closed_set::closed_set;
 use crate::ids::InvalidId;
 use crate::text::InvalidText;
 
-macro_rules! error_kinds {
-    ($($(#[$doc:meta])* $name:ident => $code:literal,)*) => {
-        /// Why something was refused. Clients branch on [`ErrorKind::code`].
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-        pub enum ErrorKind { $($(#[$doc])* $name,)* }
+closed_set!(
+    /// Why something was refused. Clients branch on [`ErrorKind::code`].
+    ErrorKind {
+        InvalidInput => "invalid_input",
+        ProvisionedResourceNotFound => "provisioned_resource_not_found",
+        BlueprintNotFound => "blueprint_not_found",
+        CloudNotFound => "cloud_not_found",
+        CredentialNotFound => "credential_not_found",
+        AssignmentNotFound => "assignment_not_found",
+        ParameterValuesInvalid => "parameter_values_invalid",
+        NamespaceNotReady => "namespace_not_ready",
+        NodeDeregistrationFailed => "node_deregistration_failed",
 
-        impl ErrorKind {
-            pub const ALL: &[Self] = &[$(Self::$name,)*];
+        ProjectNotFound => "project_not_found",
+        CredentialNotAssigned => "credential_not_assigned",
+        ProviderKindMismatch => "provider_kind_mismatch",
+        ResourceNotFound => "resource_not_found",
+        NodeNotFound => "node_not_found",
+        DeletionNotFound => "deletion_not_found",
+        LeakNotFound => "leak_not_found",
+        RouteNotFound => "route_not_found",
+        MethodNotAllowed => "method_not_allowed",
+        HandleTaken => "handle_taken",
+        /// The row was written since it was read.
+        RevisionStale => "revision_stale",
+        /// Another worker claimed the row since.
+        ClaimLost => "claim_lost",
+        /// The events after this cursor are no longer kept.
+        CursorExpired => "cursor_expired",
+        SubscriptionNotFound => "subscription_not_found",
+        NothingToForce => "nothing_to_force",
+        NothingToRetry => "nothing_to_retry",
+        /// No freeze is in force, or nothing is to be resumed.
+        NothingToLift => "nothing_to_lift",
+        DrainNotRequested => "drain_not_requested",
+        /// The object still exists, or cannot be searched for.
+        LeakNotGone => "leak_not_gone",
+        LeakNotRemovable => "leak_not_removable",
+        LeakResolved => "leak_resolved",
 
-            pub const fn code(self) -> &'static str {
-                match self { $(Self::$name => $code,)* }
-            }
-        }
-    };
-}
+        ClusterNotFound => "cluster_not_found",
+        BlueprintVersionNotFound => "blueprint_version_not_found",
+        LabelNotFound => "label_not_found",
+        NameTaken => "name_taken",
+        ProjectNotEmpty => "project_not_empty",
+        CloudInUse => "cloud_in_use",
+        CredentialInUse => "credential_in_use",
+        /// Resources of the project are made with the credential.
+        AssignmentInUse => "assignment_in_use",
+        /// The project owns resources, so its cluster cannot change.
+        ClusterAssignmentImmutable => "cluster_assignment_immutable",
+        ParameterSchemaInvalid => "parameter_schema_invalid",
+        XrdInvalid => "xrd_invalid",
+        CompositionInvalid => "composition_invalid",
+        /// XRD, Composition and metadata do not belong together.
+        BlueprintPairInvalid => "blueprint_pair_invalid",
+        /// The version was published with different content.
+        BlueprintVersionExists => "blueprint_version_exists",
+        BlueprintVersionRetired => "blueprint_version_retired",
+        /// The project uses another credential of this provider.
+        ProviderConfigConflict => "provider_config_conflict",
+        IdempotencyKeyReused => "idempotency_key_reused",
 
-error_kinds! {
-    InvalidInput => "invalid_input",
-    ProvisionedResourceNotFound => "provisioned_resource_not_found",
-    BlueprintNotFound => "blueprint_not_found",
-    CloudNotFound => "cloud_not_found",
-    CredentialNotFound => "credential_not_found",
-    AssignmentNotFound => "assignment_not_found",
-    ParameterValuesInvalid => "parameter_values_invalid",
-    NamespaceNotReady => "namespace_not_ready",
-    NodeDeregistrationFailed => "node_deregistration_failed",
+        KeyNotFound => "key_not_found",
+        /// Revoked or expired: there is nothing to rotate.
+        KeyNotUsable => "key_not_usable",
+        /// Nobody could administer the installation afterwards.
+        LastAdminKey => "last_admin_key",
+        TokenNotFound => "token_not_found",
+        /// Used up or revoked already.
+        TokenNotRevocable => "token_not_revocable",
 
-    ProjectNotFound => "project_not_found",
-    CredentialNotAssigned => "credential_not_assigned",
-    ProviderKindMismatch => "provider_kind_mismatch",
-    ResourceNotFound => "resource_not_found",
-    NodeNotFound => "node_not_found",
-    DeletionNotFound => "deletion_not_found",
-    LeakNotFound => "leak_not_found",
-    RouteNotFound => "route_not_found",
-    MethodNotAllowed => "method_not_allowed",
-    HandleTaken => "handle_taken",
-    /// The row was written since it was read.
-    RevisionStale => "revision_stale",
-    /// Another worker claimed the row since.
-    ClaimLost => "claim_lost",
-    /// The events after this cursor are no longer kept.
-    CursorExpired => "cursor_expired",
-    SubscriptionNotFound => "subscription_not_found",
-    NothingToForce => "nothing_to_force",
-    NothingToRetry => "nothing_to_retry",
-    /// No freeze is in force, or nothing is to be resumed.
-    NothingToLift => "nothing_to_lift",
-    DrainNotRequested => "drain_not_requested",
-    /// The object still exists, or cannot be searched for.
-    LeakNotGone => "leak_not_gone",
-    LeakNotRemovable => "leak_not_removable",
-    LeakResolved => "leak_resolved",
+        PublicKeyInvalid => "public_key_invalid",
+        TokenInvalid => "token_invalid",
+        TokenConsumed => "token_consumed",
+        TokenExpired => "token_expired",
+        TokenRevoked => "token_revoked",
+        ProjectMismatch => "project_mismatch",
+        KindMismatch => "kind_mismatch",
+        /// The nonce was used by another registration of the project.
+        NonceCollision => "nonce_collision",
+        /// Another node of the project, which is still registered, has the key.
+        PublicKeyTaken => "public_key_taken",
+        /// A field of a registration breaks a rule.
+        RegistrationInvalid => "registration_invalid",
+        /// The project's mesh has no address left for another node.
+        PoolExhausted => "pool_exhausted",
+        /// Nodes use the mesh, so it cannot change.
+        MeshInUse => "mesh_in_use",
+        /// Failed or being deleted: no node may enrol for it.
+        NotEnrolling => "not_enrolling",
 
-    ClusterNotFound => "cluster_not_found",
-    BlueprintVersionNotFound => "blueprint_version_not_found",
-    LabelNotFound => "label_not_found",
-    NameTaken => "name_taken",
-    ProjectNotEmpty => "project_not_empty",
-    CloudInUse => "cloud_in_use",
-    CredentialInUse => "credential_in_use",
-    /// Resources of the project are made with the credential.
-    AssignmentInUse => "assignment_in_use",
-    /// The project owns resources, so its cluster cannot change.
-    ClusterAssignmentImmutable => "cluster_assignment_immutable",
-    ParameterSchemaInvalid => "parameter_schema_invalid",
-    XrdInvalid => "xrd_invalid",
-    CompositionInvalid => "composition_invalid",
-    /// XRD, Composition and metadata do not belong together.
-    BlueprintPairInvalid => "blueprint_pair_invalid",
-    /// The version was published with different content.
-    BlueprintVersionExists => "blueprint_version_exists",
-    BlueprintVersionRetired => "blueprint_version_retired",
-    /// The project uses another credential of this provider.
-    ProviderConfigConflict => "provider_config_conflict",
-    IdempotencyKeyReused => "idempotency_key_reused",
+        Unauthenticated => "unauthenticated",
+        Forbidden => "forbidden",
+        /// The key exceeded its rate limit.
+        RateLimited => "rate_limited",
+        PayloadTooLarge => "payload_too_large",
+        /// The body did not arrive in time.
+        RequestTimeout => "request_timeout",
+        /// The row breaks an invariant and is quarantined until it is repaired.
+        RowInvalid => "row_invalid",
+        /// A database or a queue is unavailable; the same call may work later.
+        Unavailable => "unavailable",
+        /// The database accepts reads and no writes.
+        DatabaseReadOnly => "database_read_only",
+        /// The database is out of space.
+        DatabaseFull => "database_full",
+        Internal => "internal",
+    }
+);
 
-    KeyNotFound => "key_not_found",
-    /// Revoked or expired: there is nothing to rotate.
-    KeyNotUsable => "key_not_usable",
-    /// Nobody could administer the installation afterwards.
-    LastAdminKey => "last_admin_key",
-    TokenNotFound => "token_not_found",
-    /// Used up or revoked already.
-    TokenNotRevocable => "token_not_revocable",
-
-    PublicKeyInvalid => "public_key_invalid",
-    TokenInvalid => "token_invalid",
-    TokenConsumed => "token_consumed",
-    TokenExpired => "token_expired",
-    TokenRevoked => "token_revoked",
-    ProjectMismatch => "project_mismatch",
-    KindMismatch => "kind_mismatch",
-    /// The nonce was used by another registration of the project.
-    NonceCollision => "nonce_collision",
-    /// Another node of the project, which is still registered, has the key.
-    PublicKeyTaken => "public_key_taken",
-    /// A field of a registration breaks a rule.
-    RegistrationInvalid => "registration_invalid",
-    /// The project's mesh has no address left for another node.
-    PoolExhausted => "pool_exhausted",
-    /// Nodes use the mesh, so it cannot change.
-    MeshInUse => "mesh_in_use",
-    /// Failed or being deleted: no node may enrol for it.
-    NotEnrolling => "not_enrolling",
-
-    Unauthenticated => "unauthenticated",
-    Forbidden => "forbidden",
-    /// The key exceeded its rate limit.
-    RateLimited => "rate_limited",
-    PayloadTooLarge => "payload_too_large",
-    /// The body did not arrive in time.
-    RequestTimeout => "request_timeout",
-    /// The row breaks an invariant and is quarantined until it is repaired.
-    RowInvalid => "row_invalid",
-    /// A database or a queue is unavailable; the same call may work later.
-    Unavailable => "unavailable",
-    /// The database accepts reads and no writes.
-    DatabaseReadOnly => "database_read_only",
-    /// The database is out of space.
-    DatabaseFull => "database_full",
-    Internal => "internal",
-}
-
-impl fmt::Display for ErrorKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.code())
+impl ErrorKind {
+    pub const fn code(self) -> &'static str {
+        self.as_str()
     }
 }
 

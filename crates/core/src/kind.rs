@@ -1,15 +1,29 @@
 //! What all kinds that people manage by name have in common: an id, a revision,
 //! and the refusal if there is none. Rules, use-cases, store and server handle
 //! these parts once for every [`Kind`]; whatever differs stays with the kind.
+//!
+//! A rule of a kind is a pure function from a snapshot to a commit or a refusal,
+//! in the file of the kind. The snapshot has what a decision may know, loaded
+//! under lock in the transaction that will write it; a part is `None` if there is
+//! no live row. The functions here are what the rules share: the audit entry, the
+//! record of a deletion, and refusals that differ by a word.
 
 use std::fmt::{Debug, Display};
 use std::str::FromStr;
 
+use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::error::ErrorKind;
-use crate::ids::Revision;
+use crate::access::audit::{About, Actor, AuditEntry};
+use crate::commit::{Commit, Write};
+use crate::deletion::DeletionWrite;
+use crate::deletion::record::{Deletion, DeletionState, Member};
+use crate::error::{ErrorKind, Refusal};
+use crate::ids::{DeletionId, Revision};
+use crate::precondition::Expected;
 use crate::subject::Subject;
+use crate::text::Reason;
+use crate::time::Timestamp;
 
 /// An aggregate that is created, shown, listed, changed and removed on request.
 pub trait Kind: Debug + Clone + Send + Sync + 'static {
@@ -45,3 +59,83 @@ macro_rules! kind {
 }
 
 pub(crate) use kind;
+
+/// A request to delete an entry of the catalog.
+#[derive(Debug, Clone)]
+pub struct Removal {
+    pub deletion_id: DeletionId,
+    pub reason: Reason,
+    pub expected: Expected,
+}
+
+pub(crate) fn about<K: Kind>(subject: &K) -> About {
+    About::new(subject.id())
+}
+
+/// One write with its audit entry.
+pub(crate) fn audited(
+    write: impl Into<Write>,
+    verb: &'static str,
+    about: About,
+    actor: &Actor,
+    now: Timestamp,
+    details: Value,
+) -> Commit {
+    let entry = AuditEntry::new(verb, actor, about, now).with(details);
+    Commit { writes: vec![write.into()], audit: vec![entry], ..Commit::default() }
+}
+
+/// The same for a deletion, with its record. An entry of the catalog has
+/// nothing outside that must go first, so the deletion is done at once.
+pub(crate) fn removed(
+    write: impl Into<Write>,
+    verb: &'static str,
+    about: About,
+    actor: &Actor,
+    now: Timestamp,
+    removal: &Removal,
+) -> Commit {
+    let mut commit =
+        audited(write, verb, about, actor, now, json!({ "deletion_id": removal.deletion_id }));
+    for entry in &mut commit.audit {
+        entry.reason = Some(removal.reason.as_str().to_owned());
+    }
+    commit.writes.push(Write::Deletion(DeletionWrite::DeletionInsert(Deletion {
+        id: removal.deletion_id,
+        kind: about.subject.kind.to_string(),
+        target_id: about.subject.id,
+        state: DeletionState::Done,
+        requested_by: actor.name.clone(),
+        reason: removal.reason.as_str().to_owned(),
+        members: vec![Member { kind: about.subject.kind.to_string(), id: about.subject.id }],
+        revision: Revision::FIRST,
+        requested_at: now,
+        done_at: Some(now),
+        restorable_until: None,
+    })));
+    commit
+}
+
+/// The request names nothing that exists.
+pub(crate) fn unknown(error: ErrorKind, kind: &str) -> Refusal {
+    Refusal::new(error, format!("there is no such {kind}; check its name or id"))
+}
+
+/// The row of the snapshot, if the caller expects its revision.
+pub(crate) fn existing<K: Kind>(found: &Option<K>, expected: Expected) -> Result<&K, Refusal> {
+    let row = found.as_ref().ok_or_else(|| unknown(K::MISSING, K::KIND))?;
+    expected.check(K::KIND, row.revision())?;
+    Ok(row)
+}
+
+/// Refuses if the snapshot of a create found the holder of the name.
+pub(crate) fn free<K: Kind>(holder: &Option<K>, field: &str, name: &str) -> Result<(), Refusal> {
+    let Some(holder) = holder else { return Ok(()) };
+    let id: Uuid = holder.id().into();
+    Err(Refusal::new(
+        ErrorKind::NameTaken,
+        format!("there is a {} `{name}` already; choose another name", K::KIND),
+    )
+    .at(field)
+    .with(json!({ "id": id })))
+}

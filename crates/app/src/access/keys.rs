@@ -57,13 +57,13 @@ pub async fn create(
     request: Option<Request>,
 ) -> Result<(ApiKeyId, Secret), Error> {
     let actor = authorise(caller, Operation::KeyCreate)?;
-    let name = Name::parse("name", &input.name).map_err(Refusal::from)?;
+    let name = Name::parse("name", &input.name)?;
     let role = Role::parse(&input.role).ok_or_else(|| {
         Refusal::invalid("role", "must be `viewer`, `operator` or `admin`; each may do more")
     })?;
     let project = input.project.or_else(|| caller.project.map(|own| own.to_string()));
     if let Some(project) = &project {
-        check_reference("project", project).map_err(Refusal::from)?;
+        check_reference("project", project)?;
     }
     let text = authenticate::draw(context);
     let new = NewKey {
@@ -144,7 +144,7 @@ pub async fn revoke(
     expected: Expected,
 ) -> Result<(), Error> {
     let actor = authorise(caller, Operation::KeyRevoke)?;
-    let reason = reason.map(Reason::parse).transpose().map_err(Refusal::from)?;
+    let reason = reason.map(Reason::parse).transpose()?;
     let mut rule = |snapshot: &KeySnapshot| {
         let snapshot = &as_reached(caller, snapshot);
         api_key_rules::revoke(snapshot, expected, reason.as_ref().map(Reason::as_str), &actor)

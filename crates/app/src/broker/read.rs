@@ -57,8 +57,7 @@ pub async fn resources(
 ) -> Result<Listed<ResourceSnapshot>, Error> {
     authorise(caller, Operation::ResourceRead)?;
     for (field, text) in [("project", &filter.project), ("handle", &filter.handle)] {
-        let checked = text.as_ref().map_or(Ok(()), |text| check_reference(field, text));
-        checked.map_err(Refusal::from)?;
+        text.as_ref().map_or(Ok(()), |text| check_reference(field, text))?;
     }
     let Some(own) = caller.project else {
         let rows = context.stores.broker.resource_list(filter, page).await?;

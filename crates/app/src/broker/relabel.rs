@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use slipway_core::broker::relabel;
-use slipway_core::error::Refusal;
 use slipway_core::ids::ResourceId;
 use slipway_core::precondition::Expected;
 use slipway_core::text::Labels;
@@ -22,7 +21,7 @@ pub async fn relabel(
 ) -> Result<(), Error> {
     let actor = authorise(caller, Operation::ResourceRelabel)?;
     read::reach_resource(context, caller, id).await?;
-    let labels = Labels::parse(labels).map_err(Refusal::from)?;
+    let labels = Labels::parse(labels)?;
     let mut rule = |snapshot: &_| relabel::relabel(snapshot, &labels, expected, &actor);
     Ok(context.stores.broker.decide(ResourceKey::Resource(id), &mut rule).await?)
 }

@@ -3,16 +3,17 @@
 use slipway_core::access::idempotency::{Entry, Request};
 use slipway_core::catalog::Name;
 use slipway_core::catalog::blueprint::{
-    Blueprint, PublishedVersion, SubmittedContent, VersionContent, member,
+    self, Blueprint, BlueprintSnapshot, NewBlueprint, PublishedVersion, SubmittedContent,
+    VersionContent,
 };
 use slipway_core::catalog::blueprint_version::Engine;
 use slipway_core::catalog::name::{document, line};
-use slipway_core::catalog::rules::blueprint::{self, BlueprintSnapshot, NewBlueprint};
 use slipway_core::commit::Commit;
 use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::ids::{BlueprintId, BlueprintVersionId, ClusterId};
 use slipway_core::placement::definitions::DefinitionsView;
 use slipway_core::precondition::Expected;
+use slipway_core::text::InvalidText;
 use slipway_render::pair;
 
 use crate::access::authorise::{Caller, Operation, authorise};
@@ -55,10 +56,10 @@ pub async fn create(
     let actor = authorise(caller, Operation::BlueprintCreate)?;
     let new = NewBlueprint {
         id: BlueprintId::new(context.entropy.uuid()),
-        slug: Name::parse("slug", &input.slug).map_err(Refusal::from)?,
+        slug: Name::parse("slug", &input.slug)?,
         display_name: display_name(&input.display_name)?,
         description: description(&input.description)?,
-        engine: member("engine", &input.engine, Engine::ALL, Engine::as_str)?,
+        engine: Engine::given("engine", &input.engine)?,
     };
     let key = BlueprintKey { blueprint: new.slug.to_string(), version: None };
     let rule = |snapshot: &_| blueprint::create(snapshot, &new, &actor);
@@ -94,12 +95,12 @@ async fn decide(
     Ok(context.stores.kind::<Blueprint>().decide(&key, rule).await?)
 }
 
-fn display_name(text: &str) -> Result<String, Refusal> {
-    Ok(line("display_name", text, 1, MAX_DISPLAY_NAME)?)
+fn display_name(text: &str) -> Result<String, InvalidText> {
+    line("display_name", text, 1, MAX_DISPLAY_NAME)
 }
 
-fn description(text: &str) -> Result<String, Refusal> {
-    Ok(document("description", text, MAX_DESCRIPTION)?)
+fn description(text: &str) -> Result<String, InvalidText> {
+    document("description", text, MAX_DESCRIPTION)
 }
 
 /// Publishes a version, or returns the identical one that is already published.

@@ -3,9 +3,7 @@
 use serde_json::{Map, Value};
 use slipway_core::access::idempotency::Request;
 use slipway_core::catalog::Name;
-use slipway_core::catalog::cloud::{Cloud, Endpoint};
-use slipway_core::catalog::rules::cloud::{self, CloudSnapshot, NewCloud};
-use slipway_core::error::Refusal;
+use slipway_core::catalog::cloud::{self, Cloud, CloudSnapshot, Endpoint, NewCloud};
 use slipway_core::ids::CloudId;
 use slipway_core::precondition::Expected;
 
@@ -50,9 +48,9 @@ pub async fn create(
     let actor = authorise(caller, Operation::CloudCreate)?;
     let new = NewCloud {
         id: CloudId::new(context.entropy.uuid()),
-        name: Name::parse("name", name).map_err(Refusal::from)?,
-        provider: Name::parse("provider", provider).map_err(Refusal::from)?,
-        endpoint: Endpoint::parse(endpoint).map_err(Refusal::from)?,
+        name: Name::parse("name", name)?,
+        provider: Name::parse("provider", provider)?,
+        endpoint: Endpoint::parse(endpoint)?,
     };
     let rule = |snapshot: &_| cloud::create(snapshot, &new, &actor);
     kind::create::<Cloud>(context, request, new.id, new.name.as_str(), rule).await
@@ -66,7 +64,7 @@ pub async fn update(
     expected: Expected,
 ) -> Result<(), Error> {
     let actor = authorise(caller, Operation::CloudUpdate)?;
-    let endpoint = Endpoint::parse(endpoint).map_err(Refusal::from)?;
+    let endpoint = Endpoint::parse(endpoint)?;
     let mut rule = |snapshot: &_| cloud::update(snapshot, &endpoint, expected, &actor);
     kind::change::<Cloud>(context, reference, &mut rule).await
 }

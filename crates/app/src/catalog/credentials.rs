@@ -2,11 +2,10 @@
 
 use slipway_core::access::idempotency::Request;
 use slipway_core::catalog::Name;
-use slipway_core::catalog::credential::{Credential, CredentialAssignment};
+use slipway_core::catalog::credential::{
+    self, Credential, CredentialAssignment, CredentialSnapshot, NewCredential,
+};
 use slipway_core::catalog::project::Project;
-use slipway_core::catalog::rules::credential::{self, CredentialSnapshot, NewCredential};
-use slipway_core::catalog::rules::credential_assignment;
-use slipway_core::error::Refusal;
 use slipway_core::ids::{CloudCredentialId, DeletionId};
 use slipway_core::precondition::Expected;
 
@@ -49,7 +48,7 @@ pub async fn create(
     check("cloud", &input.cloud)?;
     let new = NewCredential {
         id: CloudCredentialId::new(context.entropy.uuid()),
-        name: Name::parse("name", &input.name).map_err(Refusal::from)?,
+        name: Name::parse("name", &input.name)?,
         kv_mount: input.kv_mount,
         kv_path: input.kv_path,
     };
@@ -109,7 +108,7 @@ pub async fn assign(
 ) -> Result<(), Error> {
     let actor = authorise(caller, Operation::CredentialAssign)?;
     check("project", project)?;
-    let mut rule = |snapshot: &_| credential_assignment::assign(snapshot, &actor);
+    let mut rule = |snapshot: &_| credential::assign(snapshot, &actor);
     Ok(context.stores.catalog.decide_credential_assignment(project, credential, &mut rule).await?)
 }
 
@@ -121,7 +120,7 @@ pub async fn withdraw(
 ) -> Result<(), Error> {
     let actor = authorise(caller, Operation::CredentialWithdraw)?;
     check("project", project)?;
-    let mut rule = |snapshot: &_| credential_assignment::withdraw(snapshot, &actor);
+    let mut rule = |snapshot: &_| credential::withdraw(snapshot, &actor);
     Ok(context.stores.catalog.decide_credential_assignment(project, credential, &mut rule).await?)
 }
 

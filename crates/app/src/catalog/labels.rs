@@ -1,12 +1,11 @@
 //! Label definitions.
 
 use slipway_core::access::idempotency::Request;
-use slipway_core::catalog::label::{LabelDefinition, LabelKey};
+use slipway_core::catalog::label::{self, LabelDefinition, LabelKey, LabelSnapshot, NewLabel};
 use slipway_core::catalog::name::document;
-use slipway_core::catalog::rules::label::{self, LabelSnapshot, NewLabel};
-use slipway_core::error::Refusal;
 use slipway_core::ids::LabelDefinitionId;
 use slipway_core::precondition::Expected;
+use slipway_core::text::InvalidText;
 
 use crate::access::authorise::{Caller, Operation, authorise};
 use crate::kind::{self, StoredKind};
@@ -38,7 +37,7 @@ pub async fn define(
     let actor = authorise(caller, Operation::LabelDefine)?;
     let new = NewLabel {
         id: LabelDefinitionId::new(context.entropy.uuid()),
-        key: LabelKey::parse("key", key).map_err(Refusal::from)?,
+        key: LabelKey::parse("key", key)?,
         description: checked(description)?,
         propagate,
     };
@@ -46,8 +45,8 @@ pub async fn define(
     kind::create::<LabelDefinition>(context, request, new.id, new.key.as_str(), rule).await
 }
 
-fn checked(description: &str) -> Result<String, Refusal> {
-    Ok(document("description", description, MAX_DESCRIPTION)?)
+fn checked(description: &str) -> Result<String, InvalidText> {
+    document("description", description, MAX_DESCRIPTION)
 }
 
 pub async fn update(

@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 
 use slipway_core::catalog::blueprint::{Blueprint, PublishedVersion};
 use slipway_core::catalog::cloud::Cloud;
-use slipway_core::catalog::credential::{Credential, CredentialAssignment};
+use slipway_core::catalog::credential::{
+    Credential, CredentialAssignment, CredentialAssignmentSnapshot,
+};
 use slipway_core::catalog::label::LabelDefinition;
 use slipway_core::catalog::project::Project;
-use slipway_core::catalog::rules::credential_assignment::CredentialAssignmentSnapshot;
 use slipway_core::ids::{BlueprintId, BlueprintVersionId, CloudCredentialId, ProjectId};
 use slipway_core::text::Labels;
 

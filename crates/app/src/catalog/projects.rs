@@ -4,13 +4,12 @@ use std::collections::BTreeMap;
 
 use slipway_core::access::idempotency::Request;
 use slipway_core::catalog::Name;
-use slipway_core::catalog::project::Project;
-use slipway_core::catalog::rules::project::{self, NewProject, ProjectChange, ProjectSnapshot};
+use slipway_core::catalog::project::{self, NewProject, Project, ProjectChange, ProjectSnapshot};
 use slipway_core::error::Refusal;
 use slipway_core::ids::ProjectId;
 use slipway_core::nodes::mesh::MeshCidr;
 use slipway_core::precondition::Expected;
-use slipway_core::text::Labels;
+use slipway_core::text::{InvalidText, Labels};
 
 use crate::access::authorise::{Caller, Operation, authorise};
 use crate::kind::{self, DeleteRule, DeletedKind, ShowDeleted, StoredKind};
@@ -63,8 +62,8 @@ pub async fn create(
     let actor = authorise(caller, Operation::ProjectCreate)?;
     let new = NewProject {
         id: ProjectId::new(context.entropy.uuid()),
-        name: Name::parse("name", draft.name).map_err(Refusal::from)?,
-        labels: Labels::parse(draft.labels).map_err(Refusal::from)?,
+        name: Name::parse("name", draft.name)?,
+        labels: Labels::parse(draft.labels)?,
         mesh_cidr: mesh(draft.mesh_cidr)?.unwrap_or(MeshCidr::DEFAULT),
     };
     let rule = |snapshot: &_| project::create(snapshot, &new, &actor);
@@ -101,7 +100,7 @@ pub async fn update(
         return Err(Refusal::invalid("labels", problem).into());
     }
     let change = ProjectChange {
-        labels: change.labels.map(Labels::parse).transpose().map_err(Refusal::from)?,
+        labels: change.labels.map(Labels::parse).transpose()?,
         mesh_cidr: mesh(change.mesh_cidr)?,
     };
     let mut rule = |snapshot: &ProjectSnapshot| {
@@ -113,9 +112,8 @@ pub async fn update(
     kind::change::<Project>(context, reference, &mut rule).await
 }
 
-fn mesh(text: Option<&str>) -> Result<Option<MeshCidr>, Refusal> {
-    let parsed = text.map(|text| MeshCidr::parse("mesh_cidr", text)).transpose();
-    parsed.map_err(Refusal::from)
+fn mesh(text: Option<&str>) -> Result<Option<MeshCidr>, InvalidText> {
+    text.map(|text| MeshCidr::parse("mesh_cidr", text)).transpose()
 }
 
 /// The labels of the projects that a page of resources belongs to.

@@ -26,7 +26,7 @@ pub async fn leaks(
 ) -> Result<Vec<Leak>, Error> {
     authorise(caller, Operation::LeakRead)?;
     if let Some(kind) = &filter.kind {
-        check_reference("kind", kind).map_err(Refusal::from)?;
+        check_reference("kind", kind)?;
     }
     Ok(context.stores.deletion.leak_list(filter, page).await?)
 }
@@ -55,7 +55,7 @@ pub async fn resolve(
     reason: &str,
 ) -> Result<Leak, Error> {
     let actor = authorise(caller, Operation::LeakResolve)?;
-    let reason = Reason::parse(reason).map_err(Refusal::from)?;
+    let reason = Reason::parse(reason)?;
     finder.resolve(id, &reason, &actor).await?;
     fetch(finder.context(), id).await
 }
@@ -69,7 +69,7 @@ pub async fn remove(
     reason: &str,
 ) -> Result<Leak, Error> {
     let actor = authorise(caller, Operation::LeakRemove)?;
-    let reason = Reason::parse(reason).map_err(Refusal::from)?;
+    let reason = Reason::parse(reason)?;
     finder.remove(id, &reason, &actor).await?;
     fetch(finder.context(), id).await
 }

@@ -89,7 +89,7 @@ pub async fn revoke(
 ) -> Result<(), Error> {
     let actor = authorise(caller, Operation::TokenRevoke)?;
     let token = found(context, caller, id).await?;
-    let reason = reason.map(Reason::parse).transpose().map_err(Refusal::from)?;
+    let reason = reason.map(Reason::parse).transpose()?;
     let mut rule = |snapshot: &_| {
         tokens_by_hand::revoke(snapshot, id, reason.as_ref().map(Reason::as_str), &actor)
     };

@@ -8,7 +8,7 @@ use futures::future::join_all;
 use slipway_core::Refusal;
 use slipway_core::access::audit::Actor;
 use slipway_core::ids::{Partition, ProvisionedResourceId, Revision};
-use slipway_core::operations::control::{self, Control, Marks, Mode, ReplicaReport};
+use slipway_core::operations::control::{self, Control, ControlCommit, Marks, Mode, ReplicaReport};
 use slipway_core::text::Reason;
 
 use crate::access::authorise::{Caller, Operation, authorise};
@@ -65,36 +65,28 @@ pub async fn freeze(
     reason: &str,
 ) -> Result<(), Error> {
     let actor = authorise(caller, Operation::ControlFreeze)?;
-    let reason = Reason::parse(reason).map_err(Refusal::from)?;
-    context
-        .stores
-        .operations
-        .control_decide(&mut |control| control::freeze(control, length, &reason, &actor).map(Some))
-        .await?;
-    context.wakes.wake();
-    Ok(())
+    let reason = Reason::parse(reason)?;
+    decide(context, |control| control::freeze(control, length, &reason, &actor)).await
 }
 
 pub async fn unfreeze(context: &Context, caller: &Caller, reason: &str) -> Result<(), Error> {
     let actor = authorise(caller, Operation::ControlUnfreeze)?;
-    let reason = Reason::parse(reason).map_err(Refusal::from)?;
-    context
-        .stores
-        .operations
-        .control_decide(&mut |control| control::unfreeze(control, &reason, &actor).map(Some))
-        .await?;
-    context.wakes.wake();
-    Ok(())
+    let reason = Reason::parse(reason)?;
+    decide(context, |control| control::unfreeze(control, &reason, &actor)).await
 }
 
 pub async fn resume(context: &Context, caller: &Caller, reason: &str) -> Result<(), Error> {
     let actor = authorise(caller, Operation::ControlResume)?;
-    let reason = Reason::parse(reason).map_err(Refusal::from)?;
-    context
-        .stores
-        .operations
-        .control_decide(&mut |control| control::resume(control, &reason, &actor).map(Some))
-        .await?;
+    let reason = Reason::parse(reason)?;
+    decide(context, |control| control::resume(control, &reason, &actor)).await
+}
+
+/// Changes the mode. Every loop then decides again.
+async fn decide(
+    context: &Context,
+    mut rule: impl FnMut(&Control) -> Result<ControlCommit, Refusal> + Send,
+) -> Result<(), Error> {
+    context.stores.operations.control_decide(&mut |control| rule(control).map(Some)).await?;
     context.wakes.wake();
     Ok(())
 }

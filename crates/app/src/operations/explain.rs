@@ -31,11 +31,7 @@ pub async fn explain(
     kind: &str,
     reference: &str,
 ) -> Result<Explanation, Error> {
-    let kind = ExplainedKind::parse(kind).ok_or_else(|| {
-        let kinds: Vec<_> = ExplainedKind::ALL.iter().map(|kind| kind.as_str()).collect();
-        Refusal::invalid("kind", format!("must be one of {}", kinds.join(", ")))
-    })?;
-    match kind {
+    match ExplainedKind::given("kind", kind)? {
         ExplainedKind::Resource => resource(context, caller, id(reference)?).await,
         ExplainedKind::Node => node(context, caller, reference).await,
         ExplainedKind::Deletion => deletion(context, caller, reference).await,

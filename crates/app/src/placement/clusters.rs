@@ -2,18 +2,14 @@
 
 use slipway_core::access::idempotency::Request;
 use slipway_core::catalog::Name;
-use slipway_core::catalog::blueprint::member;
 use slipway_core::catalog::blueprint_version::Engine;
 use slipway_core::catalog::project::Project;
 use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::ids::{ClusterId, ProjectId};
 use slipway_core::placement::cluster::{
-    Cluster, ClusterAccess, ClusterAssignment, NamespacePrefix,
+    self, Cluster, ClusterAccess, ClusterAssignment, ClusterSnapshot, NamespacePrefix, NewCluster,
 };
 use slipway_core::placement::namespace::NamespacePhase;
-use slipway_core::placement::rules::cluster::{self, ClusterSnapshot, NewCluster};
-use slipway_core::placement::rules::cluster_assignment;
-use slipway_core::placement::rules::cluster_choice;
 use slipway_core::precondition::Expected;
 
 use crate::access::authorise::{Caller, Operation, authorise};
@@ -52,15 +48,13 @@ pub async fn create(
     let actor = authorise(caller, Operation::ClusterCreate)?;
     let ClusterRequest { name, engine, namespace_prefix, region, access } = wanted;
     let prefix = namespace_prefix.unwrap_or(NamespacePrefix::DEFAULT);
-    let region = region.map(|region| Name::parse("region", region)).transpose();
-    let access = access.map(ClusterAccess::parse).transpose();
     let new = NewCluster {
         id: ClusterId::new(context.entropy.uuid()),
-        name: Name::parse("name", name).map_err(Refusal::from)?,
-        engine: member("engine", engine, Engine::ALL, Engine::as_str)?,
-        namespace_prefix: NamespacePrefix::parse(prefix).map_err(Refusal::from)?,
-        region: region.map_err(Refusal::from)?,
-        access: access.map_err(Refusal::from)?,
+        name: Name::parse("name", name)?,
+        engine: Engine::given("engine", engine)?,
+        namespace_prefix: NamespacePrefix::parse(prefix)?,
+        region: region.map(|region| Name::parse("region", region)).transpose()?,
+        access: access.map(ClusterAccess::parse).transpose()?,
     };
     let rule = |snapshot: &_| cluster::create(snapshot, &new, &actor);
     let id = kind::create::<Cluster>(context, request, new.id, new.name.as_str(), rule).await?;
@@ -88,7 +82,7 @@ pub async fn assign(
         }
     };
     check("cluster", &cluster)?;
-    let mut rule = |snapshot: &_| cluster_assignment::assign(snapshot, expected, &actor);
+    let mut rule = |snapshot: &_| cluster::assign(snapshot, expected, &actor);
     context.stores.placement.decide_cluster_assignment(project, Some(&cluster), &mut rule).await?;
     context.wakes.wake_placement();
     Ok(())
@@ -98,9 +92,9 @@ pub async fn assign(
 /// current one if it is in the region, so that a repeated request changes
 /// nothing.
 async fn of_region(context: &Context, project: &str, region: &str) -> Result<String, Error> {
-    let region = Name::parse("region", region).map_err(Refusal::from)?;
+    let region = Name::parse("region", region)?;
     let candidates = context.stores.placement.cluster_candidates(region.as_str(), project).await?;
-    cluster_choice::choose(&candidates).map(|id| id.to_string()).ok_or_else(|| {
+    cluster::choose(&candidates).map(|id| id.to_string()).ok_or_else(|| {
         let known = candidates.len();
         Refusal::new(
             ErrorKind::ClusterNotFound,
@@ -123,7 +117,7 @@ pub async fn withdraw(
 ) -> Result<Option<ClusterAssignment>, Error> {
     let actor = authorise(caller, Operation::ClusterWithdraw)?;
     check("project", project)?;
-    let mut rule = |snapshot: &_| cluster_assignment::withdraw(snapshot, expected, &actor);
+    let mut rule = |snapshot: &_| cluster::withdraw(snapshot, expected, &actor);
     context.stores.placement.decide_cluster_assignment(project, None, &mut rule).await?;
     context.wakes.wake_placement();
     // Somebody may have deleted the project, or placed it again, meanwhile.

@@ -5,10 +5,10 @@
 use serde_json::Value;
 use slipway_core::catalog::blueprint_version::{CompositeType, Engine};
 use slipway_core::ids::{BlueprintId, ClusterId, ProjectId};
-use slipway_core::placement::cluster::{Cluster, ClusterAssignment};
+use slipway_core::placement::cluster::{
+    Candidate, Cluster, ClusterAssignment, ClusterAssignmentSnapshot,
+};
 use slipway_core::placement::definitions::{DefinitionsView, Demand};
-use slipway_core::placement::rules::cluster_assignment::ClusterAssignmentSnapshot;
-use slipway_core::placement::rules::cluster_choice::Candidate;
 use slipway_core::placement::shared_objects::ProjectNamespace;
 
 use crate::ports::listed::Listed;

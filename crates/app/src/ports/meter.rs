@@ -6,33 +6,20 @@ use std::fmt;
 use std::time::Duration;
 
 use slipway_core::broker::transition::Transition;
+use slipway_core::closed_set;
 
-/// How a tick ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum TickOutcome {
-    Recorded,
-    Unchanged,
-    /// Another worker or writer was faster; the claim was lost or the row changed.
-    Overtaken,
-    /// The lease was about to end, so no action started.
-    Expiring,
-    Failed,
-}
-
-impl TickOutcome {
-    pub const ALL: [Self; 5] =
-        [Self::Recorded, Self::Unchanged, Self::Overtaken, Self::Expiring, Self::Failed];
-
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Recorded => "recorded",
-            Self::Unchanged => "unchanged",
-            Self::Overtaken => "overtaken",
-            Self::Expiring => "expiring",
-            Self::Failed => "failed",
-        }
+closed_set!(
+    /// How a tick ended.
+    TickOutcome {
+        Recorded => "recorded",
+        Unchanged => "unchanged",
+        /// Another worker or writer was faster; the claim was lost or the row changed.
+        Overtaken => "overtaken",
+        /// The lease was about to end, so no action started.
+        Expiring => "expiring",
+        Failed => "failed",
     }
-}
+);
 
 /// What the application reports. Every method does nothing by default, which
 /// suffices for most tests and benchmarks.

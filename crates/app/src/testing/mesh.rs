@@ -4,8 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use slipway_core::catalog::project::Project;
-use slipway_core::catalog::rules::project::{self, ProjectChange};
+use slipway_core::catalog::project::{self, Project, ProjectChange};
 use slipway_core::ids::NodeId;
 use slipway_core::nodes::mesh::MeshCidr;
 use slipway_core::nodes::node::{Node, Reported};

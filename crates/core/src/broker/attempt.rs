@@ -338,7 +338,7 @@ mod tests {
 
     #[test]
     fn every_phase_hydrates() {
-        for phase in Phase::ALL {
+        for &phase in Phase::ALL {
             let stored = mk_stored_attempt(phase);
             assert_eq!(ProvisionedResource::hydrate(stored).unwrap().phase(), phase);
         }
@@ -394,7 +394,7 @@ mod tests {
 
     #[test]
     fn asking_for_deletion_is_idempotent() {
-        for phase in Phase::ALL {
+        for &phase in Phase::ALL {
             let attempt = mk_attempt(phase);
             match attempt.request_deletion(at(100)) {
                 DeletionRequest::Accepted(leaving) => {

@@ -7,54 +7,27 @@
 //! its sink Deleted. Nothing observed leads from one group to the other; only
 //! a request for deletion does (see [`crate::broker::attempt`]).
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
-/// The closed set of phases. There is no lossy parser on purpose: an older
-/// replica must refuse a phase it does not know rather than provision anew
-/// what a newer one is deleting.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum Phase {
-    Pending,
-    Provisioning,
-    Enrolling,
-    Ready,
-    Failed,
-    Deregistering,
-    Deprovisioning,
-    Deleted,
-}
+use crate::closed_set::closed_set;
+
+closed_set!(
+    /// The closed set of phases. There is no lossy parser on purpose: an older
+    /// replica must refuse a phase it does not know rather than provision anew
+    /// what a newer one is deleting.
+    Phase {
+        Pending => "Pending",
+        Provisioning => "Provisioning",
+        Enrolling => "Enrolling",
+        Ready => "Ready",
+        Failed => "Failed",
+        Deregistering => "Deregistering",
+        Deprovisioning => "Deprovisioning",
+        Deleted => "Deleted",
+    }
+);
 
 impl Phase {
-    pub const ALL: [Self; 8] = [
-        Self::Pending,
-        Self::Provisioning,
-        Self::Enrolling,
-        Self::Ready,
-        Self::Failed,
-        Self::Deregistering,
-        Self::Deprovisioning,
-        Self::Deleted,
-    ];
-
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "Pending",
-            Self::Provisioning => "Provisioning",
-            Self::Enrolling => "Enrolling",
-            Self::Ready => "Ready",
-            Self::Failed => "Failed",
-            Self::Deregistering => "Deregistering",
-            Self::Deprovisioning => "Deprovisioning",
-            Self::Deleted => "Deleted",
-        }
-    }
-
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|phase| phase.as_str() == text)
-    }
-
     /// The three phases that are sticky as a group.
     pub const fn is_deletion(self) -> bool {
         matches!(self, Self::Deregistering | Self::Deprovisioning | Self::Deleted)
@@ -63,12 +36,6 @@ impl Phase {
     /// Sinks: no observation leads out of them.
     pub const fn is_terminal(self) -> bool {
         matches!(self, Self::Failed | Self::Deleted)
-    }
-}
-
-impl fmt::Display for Phase {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
     }
 }
 
@@ -217,7 +184,7 @@ mod tests {
     fn next_is_total_and_deterministic_over_every_pair() {
         let mut pairs = 0;
         for observed in every_observation() {
-            for phase in Phase::ALL {
+            for &phase in Phase::ALL {
                 assert_eq!(next(observed, phase), next(observed, phase));
                 pairs += 1;
             }
@@ -283,7 +250,7 @@ mod tests {
 
     #[test]
     fn a_phase_text_that_is_not_one_of_the_eight_is_not_parsed() {
-        for phase in Phase::ALL {
+        for &phase in Phase::ALL {
             assert_eq!(Phase::parse(phase.as_str()), Some(phase));
         }
         for text in ["", "pending", "Archived", "Ready "] {

@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn only_what_is_stuck_for_good_can_be_retried() {
-        for phase in Phase::ALL {
+        for &phase in Phase::ALL {
             let asked = ask(&mk_snapshot(phase));
             assert_eq!(asked.is_ok(), phase == Phase::Failed, "{phase}");
             if let Err(refusal) = asked {

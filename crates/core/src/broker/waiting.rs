@@ -147,7 +147,7 @@ mod tests {
     #[test]
     fn every_phase_that_waits_says_for_what() {
         let deadlines = Deadlines::default();
-        for phase in Phase::ALL {
+        for &phase in Phase::ALL {
             let snapshot = mk_snapshot(phase);
             // Deleted has no deadline: a failed second proof is a blocker at once.
             let waits = deadline(&snapshot, &deadlines).is_some() || phase == Phase::Deleted;

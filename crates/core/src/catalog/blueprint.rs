@@ -1,14 +1,18 @@
 //! A blueprint and its published versions. A version is immutable but for its
 //! retirement, after which nothing new is declared from it.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use crate::access::audit::Actor;
 use crate::broker::parameters::{Parameter, ParameterSchema};
 use crate::catalog::blueprint_version::{CompositeDefinition, Engine, InjectionStrategy, MeshRole};
-use crate::catalog::name::{Name, document, line};
+use crate::catalog::name::{document, line};
+use crate::catalog::{CatalogWrite, Name};
+use crate::commit::Commit;
 use crate::error::{ErrorKind, Refusal};
 use crate::ids::{BlueprintId, BlueprintVersionId, Revision};
-use crate::kind::kind;
+use crate::kind::{about, audited, existing, free, kind, unknown};
+use crate::precondition::Expected;
 use crate::time::Timestamp;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,15 +76,13 @@ impl VersionContent {
             xrd: document("xrd", &given.xrd, MAX_DOCUMENT)?,
             composition: document("composition", &given.composition, MAX_DOCUMENT)?,
             parameter_schema: schema(given.parameters)?,
-            injection_strategy: member(
+            injection_strategy: InjectionStrategy::given(
                 "injection_strategy",
                 &given.injection_strategy,
-                InjectionStrategy::ALL,
-                InjectionStrategy::as_str,
             )?,
             mesh_role: match &given.mesh_role {
                 None => MeshRole::Node,
-                Some(text) => member("mesh_role", text, MeshRole::ALL, MeshRole::as_str)?,
+                Some(text) => MeshRole::given("mesh_role", text)?,
             },
             provider_kinds: provider_kinds(given.provider_kinds)?,
             install_definitions: given.install_definitions,
@@ -120,19 +122,6 @@ fn provider_kinds(kinds: Vec<String>) -> Result<Vec<String>, Refusal> {
     Ok(kinds)
 }
 
-/// Parses a member of a closed set; the refusal names them all.
-pub fn member<T: Copy>(
-    field: &str,
-    text: &str,
-    all: &[T],
-    name: impl Fn(T) -> &'static str,
-) -> Result<T, Refusal> {
-    all.iter().copied().find(|item| name(*item) == text).ok_or_else(|| {
-        let known: Vec<_> = all.iter().map(|item| name(*item)).collect();
-        Refusal::invalid(field, format!("must be one of {}", known.join(", ")))
-    })
-}
-
 /// A published version.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PublishedVersion {
@@ -148,12 +137,162 @@ pub struct PublishedVersion {
 
 kind!(PublishedVersion, BlueprintVersionId, BlueprintVersionNotFound);
 
+/// A blueprint, its row locked, and the version in question.
+#[derive(Debug, Clone)]
+pub struct BlueprintSnapshot {
+    pub now: Timestamp,
+    pub blueprint: Option<Blueprint>,
+    pub version: Option<PublishedVersion>,
+}
+
+#[derive(Debug, Clone)]
+pub struct NewBlueprint {
+    pub id: BlueprintId,
+    pub slug: Name,
+    pub display_name: String,
+    pub description: String,
+    pub engine: Engine,
+}
+
+pub fn create(
+    snapshot: &BlueprintSnapshot,
+    new: &NewBlueprint,
+    actor: &Actor,
+) -> Result<Commit, Refusal> {
+    free(&snapshot.blueprint, "slug", new.slug.as_str())?;
+    let blueprint = Blueprint {
+        id: new.id,
+        slug: new.slug.clone(),
+        display_name: new.display_name.clone(),
+        description: new.description.clone(),
+        engine: new.engine,
+        revision: Revision::FIRST,
+        created_at: snapshot.now,
+        updated_at: snapshot.now,
+    };
+    let details = json!({ "slug": blueprint.slug, "engine": blueprint.engine });
+    let about = about(&blueprint);
+    let write = CatalogWrite::BlueprintInsert(blueprint);
+    Ok(audited(write, "blueprint.create", about, actor, snapshot.now, details))
+}
+
+/// Changes display name and description. Slug and engine stay: versions and
+/// attempts were made for them.
+pub fn update(
+    snapshot: &BlueprintSnapshot,
+    display_name: Option<&str>,
+    description: Option<&str>,
+    expected: Expected,
+    actor: &Actor,
+) -> Result<Commit, Refusal> {
+    let blueprint = existing(&snapshot.blueprint, expected)?;
+    let updated = Blueprint {
+        display_name: display_name.unwrap_or(&blueprint.display_name).to_owned(),
+        description: description.unwrap_or(&blueprint.description).to_owned(),
+        ..blueprint.clone()
+    };
+    let details = json!({
+        "before": { "display_name": blueprint.display_name, "description": blueprint.description },
+        "after": { "display_name": updated.display_name, "description": updated.description },
+    });
+    let write = CatalogWrite::BlueprintUpdate(updated);
+    Ok(audited(write, "blueprint.update", about(blueprint), actor, snapshot.now, details))
+}
+
+/// The version that a publication led to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Published {
+    pub id: BlueprintVersionId,
+    pub commit: Commit,
+}
+
+/// Publishing the same content again returns the existing version, even if it
+/// was retired meanwhile: a publication never undoes a retirement.
+///
+/// `documents` is what was read from XRD and Composition, or why they cannot be
+/// used. Only Crossplane uses the two documents; the other engines bring their
+/// own definitions and ignore what is published for them.
+pub fn publish(
+    snapshot: &BlueprintSnapshot,
+    id: BlueprintVersionId,
+    content: &VersionContent,
+    documents: &Result<CompositeDefinition, Refusal>,
+    actor: &Actor,
+) -> Result<Published, Refusal> {
+    let blueprint = existing(&snapshot.blueprint, Expected::Any)?;
+    if let Some(published) = &snapshot.version {
+        if published.content == *content {
+            return Ok(Published { id: published.id, commit: Commit::default() });
+        }
+        return Err(Refusal::new(
+            ErrorKind::BlueprintVersionExists,
+            format!(
+                "version `{}` of blueprint `{}` is already published with other content, and a published version never changes; publish a new version",
+                content.version, blueprint.slug
+            ),
+        )
+        .at("version")
+        .with(json!({ "id": published.id })));
+    }
+    let composite = match blueprint.engine {
+        Engine::Crossplane => Some(documents.clone()?),
+        Engine::Local | Engine::Hetzner if content.install_definitions => {
+            let problem = format!(
+                "is for engine crossplane, and `{}` is of engine {}; publish it without",
+                blueprint.slug, blueprint.engine
+            );
+            return Err(Refusal::invalid("install_definitions", problem));
+        }
+        Engine::Local | Engine::Hetzner => None,
+    };
+    let version = PublishedVersion {
+        id,
+        blueprint_id: blueprint.id,
+        content: content.clone(),
+        composite,
+        revision: Revision::FIRST,
+        published_at: snapshot.now,
+        retired_at: None,
+    };
+    let details = json!({
+        "slug": blueprint.slug,
+        "version": content.version,
+        "install_definitions": content.install_definitions,
+    });
+    let about = about(&version);
+    let write = CatalogWrite::VersionInsert(version);
+    let commit = audited(write, "blueprint.publish", about, actor, snapshot.now, details);
+    Ok(Published { id, commit })
+}
+
+/// Idempotent. Resources that were made from the version continue.
+pub fn retire(
+    snapshot: &BlueprintSnapshot,
+    expected: Expected,
+    actor: &Actor,
+) -> Result<Commit, Refusal> {
+    let blueprint = existing(&snapshot.blueprint, Expected::Any)?;
+    let Some(version) = &snapshot.version else {
+        return Err(unknown(ErrorKind::BlueprintVersionNotFound, "version of this blueprint"));
+    };
+    expected.check("version", version.revision)?;
+    if version.retired_at.is_some() {
+        return Ok(Commit::default());
+    }
+    let details = json!({ "slug": blueprint.slug, "version": version.content.version });
+    let retired = PublishedVersion { retired_at: Some(snapshot.now), ..version.clone() };
+    let write = CatalogWrite::VersionUpdate(retired);
+    Ok(audited(write, "blueprint.retire", about(version), actor, snapshot.now, details))
+}
+
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
     use crate::broker::parameters::ParameterType;
+    use crate::catalog::blueprint_version::{CompositeScope, CompositeType};
+    use crate::commit::Write;
+    use crate::fixtures::catalog::{mk_blueprint, mk_content, mk_version};
+    use crate::fixtures::{at, mk_actor};
 
     fn submitted() -> SubmittedContent {
         SubmittedContent {
@@ -214,5 +353,81 @@ mod tests {
             let refusal = VersionContent::check(given).unwrap_err();
             assert_eq!(refusal.field.as_deref(), Some(field), "{refusal}");
         }
+    }
+
+    fn unreadable() -> Result<CompositeDefinition, Refusal> {
+        Err(Refusal::new(ErrorKind::XrdInvalid, "no XRD"))
+    }
+
+    fn snapshot(version: Option<PublishedVersion>) -> BlueprintSnapshot {
+        BlueprintSnapshot { now: at(1_000), blueprint: Some(mk_blueprint()), version }
+    }
+
+    #[test]
+    fn a_version_is_published_once_and_never_changed() {
+        let id = mk_version().id;
+        let content = mk_content();
+        let fresh = publish(&snapshot(None), id, &content, &unreadable(), &mk_actor()).unwrap();
+        assert_eq!(fresh.commit.writes.len(), 1);
+        let again =
+            publish(&snapshot(Some(mk_version())), id, &content, &unreadable(), &mk_actor())
+                .unwrap();
+        assert!(again.commit.is_empty());
+        let other = VersionContent { xrd: "other".to_owned(), ..content };
+        let refusal =
+            publish(&snapshot(Some(mk_version())), id, &other, &unreadable(), &mk_actor())
+                .unwrap_err();
+        assert_eq!(refusal.kind, ErrorKind::BlueprintVersionExists);
+    }
+
+    #[test]
+    fn only_crossplane_is_held_to_its_documents() {
+        let crossplane = Blueprint { engine: Engine::Crossplane, ..mk_blueprint() };
+        let crossplane = BlueprintSnapshot { blueprint: Some(crossplane), ..snapshot(None) };
+        let id = mk_version().id;
+        let (content, actor) = (mk_content(), mk_actor());
+        let refusal = publish(&crossplane, id, &content, &unreadable(), &actor).unwrap_err();
+        assert_eq!(refusal.kind, ErrorKind::XrdInvalid);
+        let definition = CompositeDefinition {
+            composite_type: CompositeType {
+                group: "nodes.example.org".to_owned(),
+                version: "v1".to_owned(),
+                kind: "XServer".to_owned(),
+                plural: "xservers".to_owned(),
+                scope: CompositeScope::Namespaced,
+            },
+            cloud_tags: true,
+        };
+        let kept = |published: Published| match &published.commit.writes[..] {
+            [Write::Catalog(write)] => match &**write {
+                CatalogWrite::VersionInsert(version) => version.composite.clone(),
+                other => panic!("{other:?}"),
+            },
+            other => panic!("{other:?}"),
+        };
+        let documents = Ok(definition.clone());
+        let published = publish(&crossplane, id, &content, &documents, &actor).unwrap();
+        assert_eq!(kept(published), Some(definition));
+        let definitions = VersionContent { install_definitions: true, ..content.clone() };
+        assert!(publish(&crossplane, id, &definitions, &documents, &actor).is_ok());
+        let refusal = publish(&snapshot(None), id, &definitions, &documents, &actor).unwrap_err();
+        assert_eq!(
+            (refusal.kind, refusal.field.as_deref()),
+            (ErrorKind::InvalidInput, Some("install_definitions"))
+        );
+        for documents in [unreadable(), documents] {
+            let local = publish(&snapshot(None), id, &content, &documents, &actor).unwrap();
+            assert_eq!(kept(local), None);
+        }
+    }
+
+    #[test]
+    fn a_version_is_retired_once() {
+        let commit = retire(&snapshot(Some(mk_version())), Expected::Any, &mk_actor()).unwrap();
+        assert_eq!(commit.audit[0].verb, "blueprint.retire");
+        let retired = PublishedVersion { retired_at: Some(at(950)), ..mk_version() };
+        assert!(retire(&snapshot(Some(retired)), Expected::Any, &mk_actor()).unwrap().is_empty());
+        let refusal = retire(&snapshot(None), Expected::Any, &mk_actor()).unwrap_err();
+        assert_eq!(refusal.kind, ErrorKind::BlueprintVersionNotFound);
     }
 }

@@ -1,10 +1,14 @@
 //! A cloud: an account of a provider, reached by credentials.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
-use crate::catalog::name::Name;
+use crate::access::audit::Actor;
+use crate::catalog::{CatalogWrite, Name};
+use crate::commit::Commit;
+use crate::error::{ErrorKind, Refusal};
 use crate::ids::{CloudId, DeletionId, Revision};
-use crate::kind::kind;
+use crate::kind::{Removal, about, audited, existing, free, kind, removed};
+use crate::precondition::Expected;
 use crate::text::InvalidText;
 use crate::time::Timestamp;
 
@@ -81,11 +85,85 @@ impl Endpoint {
     }
 }
 
+/// A cloud, its row locked.
+#[derive(Debug, Clone)]
+pub struct CloudSnapshot {
+    pub now: Timestamp,
+    pub cloud: Option<Cloud>,
+    /// Credentials of it that are not deleted.
+    pub credentials: i64,
+}
+
+#[derive(Debug, Clone)]
+pub struct NewCloud {
+    pub id: CloudId,
+    pub name: Name,
+    pub provider: Name,
+    pub endpoint: Endpoint,
+}
+
+pub fn create(snapshot: &CloudSnapshot, new: &NewCloud, actor: &Actor) -> Result<Commit, Refusal> {
+    free(&snapshot.cloud, "name", new.name.as_str())?;
+    let cloud = Cloud {
+        id: new.id,
+        name: new.name.clone(),
+        provider: new.provider.to_string(),
+        endpoint: new.endpoint.clone(),
+        revision: Revision::FIRST,
+        deletion_id: None,
+        deleted_at: None,
+        created_at: snapshot.now,
+        updated_at: snapshot.now,
+    };
+    let details = json!({ "name": cloud.name, "provider": cloud.provider });
+    let about = about(&cloud);
+    let write = CatalogWrite::CloudInsert(cloud);
+    Ok(audited(write, "cloud.create", about, actor, snapshot.now, details))
+}
+
+/// Changes only the endpoint: the provider determines which blueprints fit, and
+/// resources of the cloud were checked against it.
+pub fn update(
+    snapshot: &CloudSnapshot,
+    endpoint: &Endpoint,
+    expected: Expected,
+    actor: &Actor,
+) -> Result<Commit, Refusal> {
+    let cloud = existing(&snapshot.cloud, expected)?;
+    let details = json!({ "before": cloud.endpoint.as_map(), "after": endpoint.as_map() });
+    let write = CatalogWrite::CloudUpdate(Cloud { endpoint: endpoint.clone(), ..cloud.clone() });
+    Ok(audited(write, "cloud.update", about(cloud), actor, snapshot.now, details))
+}
+
+pub fn delete(
+    snapshot: &CloudSnapshot,
+    removal: &Removal,
+    actor: &Actor,
+) -> Result<Commit, Refusal> {
+    let cloud = existing(&snapshot.cloud, removal.expected)?;
+    if snapshot.credentials > 0 {
+        return Err(Refusal::new(
+            ErrorKind::CloudInUse,
+            format!(
+                "cloud `{}` still has {} credential(s); delete them first",
+                cloud.name, snapshot.credentials
+            ),
+        )
+        .with(json!({ "credentials": snapshot.credentials })));
+    }
+    let write = CatalogWrite::CloudUpdate(Cloud {
+        deletion_id: Some(removal.deletion_id),
+        deleted_at: Some(snapshot.now),
+        ..cloud.clone()
+    });
+    Ok(removed(write, "cloud.delete", about(cloud), actor, snapshot.now, removal))
+}
+
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
+    use crate::fixtures::catalog::{mk_cloud, mk_removal};
+    use crate::fixtures::{at, mk_actor};
 
     fn parse(value: &Value) -> Result<Endpoint, InvalidText> {
         Endpoint::parse(value.as_object().unwrap().clone())
@@ -106,5 +184,17 @@ mod tests {
         for (value, field) in table {
             assert_eq!(parse(&value).unwrap_err().field, field, "{value}");
         }
+    }
+
+    #[test]
+    fn a_cloud_stays_while_credentials_refer_to_it() {
+        let used = CloudSnapshot { now: at(1_000), cloud: Some(mk_cloud()), credentials: 2 };
+        let refusal = delete(&used, &mk_removal(), &mk_actor()).unwrap_err();
+        assert_eq!(refusal.kind, ErrorKind::CloudInUse);
+        let unused = CloudSnapshot { credentials: 0, ..used.clone() };
+        assert_eq!(delete(&unused, &mk_removal(), &mk_actor()).unwrap().writes.len(), 2);
+        let gone = CloudSnapshot { cloud: None, ..used };
+        let refusal = delete(&gone, &mk_removal(), &mk_actor()).unwrap_err();
+        assert_eq!((refusal.kind, refusal.field), (ErrorKind::CloudNotFound, None));
     }
 }

@@ -2,9 +2,16 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::json;
+
+use crate::access::audit::Actor;
+use crate::catalog::CatalogWrite;
 use crate::closed_set::closed_set;
+use crate::commit::Commit;
+use crate::error::Refusal;
 use crate::ids::{LabelDefinitionId, Revision};
-use crate::kind::kind;
+use crate::kind::{about, audited, existing, free, kind};
+use crate::precondition::Expected;
 use crate::text::{InvalidText, Labels};
 use crate::time::Timestamp;
 
@@ -93,11 +100,80 @@ impl LabelSelector {
     }
 }
 
+/// A label definition, its row locked.
+#[derive(Debug, Clone)]
+pub struct LabelSnapshot {
+    pub now: Timestamp,
+    pub label: Option<LabelDefinition>,
+}
+
+#[derive(Debug, Clone)]
+pub struct NewLabel {
+    pub id: LabelDefinitionId,
+    pub key: LabelKey,
+    pub description: String,
+    pub propagate: bool,
+}
+
+pub fn define(snapshot: &LabelSnapshot, new: &NewLabel, actor: &Actor) -> Result<Commit, Refusal> {
+    free(&snapshot.label, "key", new.key.as_str())?;
+    let label = LabelDefinition {
+        id: new.id,
+        key: new.key.clone(),
+        description: new.description.clone(),
+        propagate: new.propagate,
+        revision: Revision::FIRST,
+        created_at: snapshot.now,
+        updated_at: snapshot.now,
+    };
+    let details = json!({ "key": label.key.as_str(), "propagate": label.propagate });
+    let about = about(&label);
+    let write = CatalogWrite::LabelInsert(label);
+    Ok(audited(write, "label.define", about, actor, snapshot.now, details))
+}
+
+pub fn update(
+    snapshot: &LabelSnapshot,
+    description: Option<&str>,
+    propagate: Option<bool>,
+    expected: Expected,
+    actor: &Actor,
+) -> Result<Commit, Refusal> {
+    let label = existing(&snapshot.label, expected)?;
+    let updated = LabelDefinition {
+        description: description.unwrap_or(&label.description).to_owned(),
+        propagate: propagate.unwrap_or(label.propagate),
+        ..label.clone()
+    };
+    let details = json!({
+        "key": label.key.as_str(),
+        "before": { "description": label.description, "propagate": label.propagate },
+        "after": { "description": updated.description, "propagate": updated.propagate },
+    });
+    let write = CatalogWrite::LabelUpdate(updated);
+    Ok(audited(write, "label.update", about(label), actor, snapshot.now, details))
+}
+
+/// Deletes the definition; labels with the key stay and no longer propagate.
+pub fn delete(
+    snapshot: &LabelSnapshot,
+    expected: Expected,
+    actor: &Actor,
+) -> Result<Commit, Refusal> {
+    let label = existing(&snapshot.label, expected)?;
+    let details = json!({ "key": label.key.as_str() });
+    let write = CatalogWrite::LabelDelete(label.clone());
+    Ok(audited(write, "label.delete", about(label), actor, snapshot.now, details))
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::error::ErrorKind;
+    use crate::fixtures::catalog::mk_label;
+    use crate::fixtures::{at, mk_actor};
 
     fn labels() -> impl Strategy<Value = Labels> {
         proptest::collection::btree_map("[a-c]", "[x-z]{0,2}", 0..4)
@@ -134,5 +210,24 @@ mod tests {
         for bad in ["", "=x", "a b", "a=\0"] {
             assert_eq!(LabelSelector::parse(bad).unwrap_err().field, "label", "{bad:?}");
         }
+    }
+
+    #[test]
+    fn a_key_is_defined_once_and_an_update_names_its_revision() {
+        let there = LabelSnapshot { now: at(1_000), label: Some(mk_label()) };
+        let new = NewLabel {
+            id: mk_label().id,
+            key: mk_label().key,
+            description: String::new(),
+            propagate: true,
+        };
+        assert_eq!(define(&there, &new, &mk_actor()).unwrap_err().kind, ErrorKind::NameTaken);
+        let stale = Expected::Exactly(Revision(99));
+        let refusal = update(&there, None, Some(true), stale, &mk_actor()).unwrap_err();
+        assert_eq!(refusal.kind, ErrorKind::RevisionStale);
+        let absent = LabelSnapshot { label: None, ..there };
+        assert!(define(&absent, &new, &mk_actor()).is_ok());
+        let refusal = delete(&absent, Expected::Any, &mk_actor()).unwrap_err();
+        assert_eq!(refusal.kind, ErrorKind::LabelNotFound);
     }
 }

@@ -2,7 +2,7 @@
 //! clouds, credentials and their assignments, clusters and the projects placed
 //! on them, blueprints and their versions, label definitions.
 //!
-//! Plain data here; the rules about it are in [`rules`].
+//! A file has the aggregate of a kind and the rules about it.
 
 pub mod name;
 
@@ -14,8 +14,6 @@ pub mod label;
 pub mod project;
 
 pub mod write;
-
-pub mod rules;
 
 pub use name::Name;
 pub use write::CatalogWrite;

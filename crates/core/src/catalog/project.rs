@@ -1,9 +1,15 @@
 //! A project: the owner of resources, permissions and a placement.
 
-use crate::catalog::name::Name;
+use serde_json::json;
+
+use crate::access::audit::{About, Actor};
+use crate::catalog::{CatalogWrite, Name};
+use crate::commit::Commit;
+use crate::error::{ErrorKind, Refusal};
 use crate::ids::{DeletionId, ProjectId, Revision};
-use crate::kind::kind;
+use crate::kind::{Removal, audited, existing, free, kind, removed};
 use crate::nodes::mesh::MeshCidr;
+use crate::precondition::Expected;
 use crate::text::Labels;
 use crate::time::Timestamp;
 
@@ -23,3 +29,206 @@ pub struct Project {
 }
 
 kind!(Project, ProjectId, ProjectNotFound);
+
+/// A project, its row locked.
+#[derive(Debug, Clone)]
+pub struct ProjectSnapshot {
+    pub now: Timestamp,
+    /// The addressed project, or the one that has the requested name.
+    pub project: Option<Project>,
+    /// Resources in it that are not deleted.
+    pub resources: i64,
+    /// Registered nodes that have an address of its mesh.
+    pub mesh_nodes: i64,
+}
+
+#[derive(Debug, Clone)]
+pub struct NewProject {
+    pub id: ProjectId,
+    pub name: Name,
+    pub labels: Labels,
+    pub mesh_cidr: MeshCidr,
+}
+
+/// The fields to change; `None` leaves one unchanged.
+#[derive(Debug, Clone, Default)]
+pub struct ProjectChange {
+    /// Replaces all of them.
+    pub labels: Option<Labels>,
+    pub mesh_cidr: Option<MeshCidr>,
+}
+
+pub fn create(
+    snapshot: &ProjectSnapshot,
+    new: &NewProject,
+    actor: &Actor,
+) -> Result<Commit, Refusal> {
+    free(&snapshot.project, "name", new.name.as_str())?;
+    let project = Project {
+        id: new.id,
+        name: new.name.clone(),
+        labels: new.labels.clone(),
+        mesh_cidr: new.mesh_cidr,
+        revision: Revision::FIRST,
+        deletion_id: None,
+        deleted_at: None,
+        created_at: snapshot.now,
+        updated_at: snapshot.now,
+    };
+    let details = json!({
+        "name": project.name, "labels": project.labels,
+        "mesh_cidr": project.mesh_cidr.to_string(),
+    });
+    let write = CatalogWrite::ProjectInsert(project);
+    Ok(audited(write, "project.create", about(new.id), actor, snapshot.now, details))
+}
+
+/// Changes labels, the mesh, or both. The mesh stays while nodes have addresses
+/// of it: a node gets its address once, and nothing sends it another.
+pub fn update(
+    snapshot: &ProjectSnapshot,
+    change: &ProjectChange,
+    expected: Expected,
+    actor: &Actor,
+) -> Result<Commit, Refusal> {
+    let before = existing(&snapshot.project, expected)?;
+    let after = Project {
+        labels: change.labels.clone().unwrap_or_else(|| before.labels.clone()),
+        mesh_cidr: change.mesh_cidr.unwrap_or(before.mesh_cidr),
+        ..before.clone()
+    };
+    let moved = after.mesh_cidr != before.mesh_cidr;
+    if moved && snapshot.mesh_nodes > 0 {
+        return Err(mesh_in_use(before.name.as_str(), before.mesh_cidr, snapshot.mesh_nodes));
+    }
+    let mut details = json!({ "before": before.labels, "after": after.labels });
+    if moved {
+        details["mesh_cidr"] = json!({
+            "before": before.mesh_cidr.to_string(), "after": after.mesh_cidr.to_string(),
+        });
+    }
+    let write = CatalogWrite::ProjectUpdate(after);
+    Ok(audited(write, "project.update", about(before.id), actor, snapshot.now, details))
+}
+
+/// The refusal of another mesh while `nodes` have addresses of this one.
+pub fn mesh_in_use(project: &str, cidr: MeshCidr, nodes: i64) -> Refusal {
+    Refusal::new(
+        ErrorKind::MeshInUse,
+        format!(
+            "project `{project}` has {nodes} node(s) with addresses of {cidr}; delete their \
+             resources first, or create another project with the new `mesh_cidr`"
+        ),
+    )
+    .at("mesh_cidr")
+    .with(json!({ "nodes": nodes }))
+}
+
+/// Resources keep a project from being deleted. Assignments do not: they are
+/// permissions of the project and disappear with it.
+pub fn delete(
+    snapshot: &ProjectSnapshot,
+    removal: &Removal,
+    actor: &Actor,
+) -> Result<Commit, Refusal> {
+    let project = existing(&snapshot.project, removal.expected)?;
+    if snapshot.resources > 0 {
+        return Err(Refusal::new(
+            ErrorKind::ProjectNotEmpty,
+            format!(
+                "project `{}` still has {} resource(s); delete them and wait until they are gone",
+                project.name, snapshot.resources
+            ),
+        )
+        .with(json!({ "resources": snapshot.resources })));
+    }
+    let write = CatalogWrite::ProjectUpdate(Project {
+        deletion_id: Some(removal.deletion_id),
+        deleted_at: Some(snapshot.now),
+        ..project.clone()
+    });
+    Ok(removed(write, "project.delete", about(project.id), actor, snapshot.now, removal))
+}
+
+/// The audit of a project is part of what its bound keys read.
+fn about(id: ProjectId) -> About {
+    About::new(id).of(id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commit::Write;
+    use crate::deletion::DeletionWrite;
+    use crate::fixtures::catalog::{mk_project, mk_removal};
+    use crate::fixtures::{at, mk_actor};
+
+    fn snapshot(resources: i64) -> ProjectSnapshot {
+        ProjectSnapshot { now: at(1_000), project: Some(mk_project()), resources, mesh_nodes: 0 }
+    }
+
+    #[test]
+    fn a_taken_name_is_refused_with_its_holder() {
+        let new = NewProject {
+            id: mk_project().id,
+            name: mk_project().name,
+            labels: Labels::default(),
+            mesh_cidr: MeshCidr::DEFAULT,
+        };
+        let refusal = create(&snapshot(0), &new, &mk_actor()).unwrap_err();
+        assert_eq!((refusal.kind, refusal.field.as_deref()), (ErrorKind::NameTaken, Some("name")));
+        let free = ProjectSnapshot { project: None, ..snapshot(0) };
+        let commit = create(&free, &new, &mk_actor()).unwrap();
+        assert_eq!((commit.writes.len(), commit.audit[0].verb), (1, "project.create"));
+    }
+
+    #[test]
+    fn a_project_with_resources_stays_and_says_how_many() {
+        let refusal = delete(&snapshot(3), &mk_removal(), &mk_actor()).unwrap_err();
+        assert_eq!(refusal.kind, ErrorKind::ProjectNotEmpty);
+        assert_eq!(refusal.details, Some(json!({ "resources": 3 })));
+    }
+
+    #[test]
+    fn a_deletion_has_its_record_and_its_reason() {
+        let commit = delete(&snapshot(0), &mk_removal(), &mk_actor()).unwrap();
+        assert!(
+            matches!(commit.writes[1], Write::Deletion(DeletionWrite::DeletionInsert(_))),
+            "{commit:?}"
+        );
+        assert_eq!(commit.audit[0].reason.as_deref(), Some("not needed"));
+    }
+
+    #[test]
+    fn a_mesh_that_nodes_live_in_stays() {
+        let wanted = MeshCidr::parse("mesh_cidr", "10.42.0.0/16").unwrap();
+        let change = ProjectChange { labels: None, mesh_cidr: Some(wanted) };
+        let lived_in = ProjectSnapshot { mesh_nodes: 2, ..snapshot(2) };
+        let refusal = update(&lived_in, &change, Expected::Any, &mk_actor()).unwrap_err();
+        assert_eq!(
+            (refusal.kind, refusal.field.as_deref()),
+            (ErrorKind::MeshInUse, Some("mesh_cidr"))
+        );
+        assert_eq!(refusal.details, Some(json!({ "nodes": 2 })));
+        let same = ProjectChange { mesh_cidr: Some(mk_project().mesh_cidr), ..change.clone() };
+        assert!(update(&lived_in, &same, Expected::Any, &mk_actor()).is_ok(), "nothing moves");
+
+        let commit = update(&snapshot(2), &change, Expected::Any, &mk_actor()).unwrap();
+        let Write::Catalog(write) = &commit.writes[0] else { panic!("{commit:?}") };
+        assert!(
+            matches!(&**write, CatalogWrite::ProjectUpdate(after) if after.mesh_cidr == wanted)
+        );
+        assert_eq!(commit.audit[0].details["mesh_cidr"]["after"], "10.42.0.0/16");
+    }
+
+    #[test]
+    fn what_was_written_since_is_stale() {
+        let stale = Expected::Exactly(Revision(1));
+        let change = ProjectChange::default();
+        let refusal = update(&snapshot(0), &change, stale, &mk_actor()).unwrap_err();
+        assert_eq!(refusal.kind, ErrorKind::RevisionStale);
+        let removal = Removal { expected: stale, ..mk_removal() };
+        let refusal = delete(&snapshot(0), &removal, &mk_actor()).unwrap_err();
+        assert_eq!(refusal.kind, ErrorKind::RevisionStale);
+    }
+}

@@ -238,7 +238,7 @@ mod tests {
         assert_eq!(deregistration.reason.as_deref(), Some("agent is frozen"));
         assert_eq!(commit.audit[0].reason.as_deref(), Some("agent is frozen"));
 
-        for phase in Phase::ALL.into_iter().filter(|phase| *phase != Phase::Deregistering) {
+        for &phase in Phase::ALL.iter().filter(|phase| **phase != Phase::Deregistering) {
             let mut snapshot = mk_snapshot(phase);
             snapshot.node = Some(mk_node());
             assert_eq!(

@@ -204,7 +204,7 @@ mod tests {
         let refused = |snapshot: &ResourceSnapshot| {
             issue(snapshot, mk_issue(600), &mk_actor()).map(|_| ()).map_err(|refusal| refusal.kind)
         };
-        for phase in Phase::ALL {
+        for &phase in Phase::ALL {
             let snapshot = mk_snapshot(phase);
             let expected = match phase {
                 Phase::Provisioning | Phase::Enrolling => Ok(()),

@@ -1,14 +1,22 @@
-//! A management cluster and the assignment of projects to it.
+//! A management cluster, and the assignment of projects to it. The placement of a
+//! project is fixed while it owns resources: their substrate exists there and
+//! nowhere else.
 
 use std::fmt;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use crate::access::audit::{About, Actor};
+use crate::catalog::Name;
 use crate::catalog::blueprint_version::Engine;
-use crate::catalog::name::Name;
+use crate::catalog::project::Project;
+use crate::commit::Commit;
+use crate::error::{ErrorKind, Refusal};
 use crate::ids::{ClusterId, ProjectId, Revision};
-use crate::kind::kind;
+use crate::kind::{about, audited, existing, free, kind, unknown};
+use crate::placement::PlacementWrite;
 use crate::placement::namespace::{NamespacePhase, NamespaceStatus};
+use crate::precondition::Expected;
 use crate::text::{Handle, InvalidText};
 use crate::time::Timestamp;
 
@@ -156,12 +164,209 @@ impl Cluster {
     }
 }
 
+/// A cluster, its row locked.
+#[derive(Debug, Clone)]
+pub struct ClusterSnapshot {
+    pub now: Timestamp,
+    pub cluster: Option<Cluster>,
+}
+
+#[derive(Debug, Clone)]
+pub struct NewCluster {
+    pub id: ClusterId,
+    pub name: Name,
+    pub engine: Engine,
+    pub namespace_prefix: NamespacePrefix,
+    pub region: Option<Name>,
+    pub access: Option<ClusterAccess>,
+}
+
+/// Creates it without `substrate_uid`: the replica that first serves the cluster sets it.
+pub fn create(
+    snapshot: &ClusterSnapshot,
+    new: &NewCluster,
+    actor: &Actor,
+) -> Result<Commit, Refusal> {
+    free(&snapshot.cluster, "name", new.name.as_str())?;
+    match (new.engine, &new.access) {
+        (Engine::Crossplane, None) => {
+            let problem =
+                "is missing: say how the cluster is reached, in-cluster or kubeconfig/<name>";
+            return Err(Refusal::invalid("access", problem));
+        }
+        (Engine::Local | Engine::Hetzner, Some(_)) => {
+            let problem = format!(
+                "is for the engine crossplane; a cluster of the engine {} takes none",
+                new.engine
+            );
+            return Err(Refusal::invalid("access", problem));
+        }
+        _ => {}
+    }
+    let cluster = Cluster {
+        id: new.id,
+        name: new.name.clone(),
+        engine: new.engine,
+        substrate_uid: None,
+        namespace_prefix: new.namespace_prefix.clone(),
+        region: new.region.clone(),
+        access: new.access.clone(),
+        verification: None,
+        revision: Revision::FIRST,
+        created_at: snapshot.now,
+        updated_at: snapshot.now,
+    };
+    let details = json!({ "name": cluster.name, "engine": cluster.engine });
+    let about = about(&cluster);
+    let write = PlacementWrite::ClusterInsert(cluster);
+    Ok(audited(write, "cluster.create", about, actor, snapshot.now, details))
+}
+
+/// A project, its row locked (so that nobody declares into it meanwhile), its
+/// placement, and the requested cluster, which is locked against deletion.
+#[derive(Debug, Clone)]
+pub struct ClusterAssignmentSnapshot {
+    pub now: Timestamp,
+    pub project: Option<Project>,
+    pub cluster: Option<Cluster>,
+    pub assignment: Option<ClusterAssignment>,
+    /// Resources of the project that are not deleted.
+    pub resources: i64,
+}
+
+/// Assigning to the same cluster again changes nothing.
+pub fn assign(
+    snapshot: &ClusterAssignmentSnapshot,
+    expected: Expected,
+    actor: &Actor,
+) -> Result<Commit, Refusal> {
+    let project = existing(&snapshot.project, Expected::Any)?;
+    let Some(cluster) = &snapshot.cluster else {
+        return Err(unknown(ErrorKind::ClusterNotFound, "cluster").at("cluster"));
+    };
+    let placed = |revision, created_at| ClusterAssignment {
+        project_id: project.id,
+        cluster_id: cluster.id,
+        namespace: cluster.namespace(project.id),
+        namespace_phase: cluster.first_phase(),
+        withdrawn_at: None,
+        status: NamespaceStatus::default(),
+        revision,
+        created_at,
+        updated_at: snapshot.now,
+    };
+    let (write, from) = match &snapshot.assignment {
+        None => {
+            (PlacementWrite::ClusterAssignmentInsert(placed(Revision::FIRST, snapshot.now)), None)
+        }
+        Some(assignment) => {
+            expected.check("cluster assignment", assignment.revision)?;
+            if assignment.cluster_id == cluster.id && assignment.withdrawn_at.is_none() {
+                return Ok(Commit::default());
+            }
+            refuse_owner(snapshot, project)?;
+            refuse_occupied(assignment, project)?;
+            let write = PlacementWrite::ClusterAssignmentUpdate(placed(
+                assignment.revision,
+                assignment.created_at,
+            ));
+            (write, Some(assignment.cluster_id))
+        }
+    };
+    let details = json!({ "project_id": project.id, "from_cluster_id": from });
+    let about = about(cluster).of(project.id);
+    Ok(audited(write, "cluster.assign", about, actor, snapshot.now, details))
+}
+
+pub fn withdraw(
+    snapshot: &ClusterAssignmentSnapshot,
+    expected: Expected,
+    actor: &Actor,
+) -> Result<Commit, Refusal> {
+    let project = existing(&snapshot.project, Expected::Any)?;
+    let Some(assignment) = &snapshot.assignment else {
+        return Err(unknown(ErrorKind::AssignmentNotFound, "assignment"));
+    };
+    expected.check("cluster assignment", assignment.revision)?;
+    if assignment.withdrawn_at.is_some() {
+        return Ok(Commit::default());
+    }
+    refuse_owner(snapshot, project)?;
+    // The placement loop takes down what it made there first.
+    let write = if assignment.is_made_by_placement() {
+        PlacementWrite::ClusterAssignmentUpdate(ClusterAssignment {
+            withdrawn_at: Some(snapshot.now),
+            ..assignment.clone()
+        })
+    } else {
+        PlacementWrite::ClusterAssignmentDelete(assignment.clone())
+    };
+    let about = About::new(assignment.cluster_id).of(project.id);
+    let details = json!({ "project_id": project.id });
+    Ok(audited(write, "cluster.withdraw", about, actor, snapshot.now, details))
+}
+
+fn refuse_owner(snapshot: &ClusterAssignmentSnapshot, project: &Project) -> Result<(), Refusal> {
+    if snapshot.resources == 0 {
+        return Ok(());
+    }
+    Err(Refusal::new(
+        ErrorKind::ClusterAssignmentImmutable,
+        format!(
+            "project `{}` owns {} resource(s) on its cluster and stays there; delete them and wait until their absence is proven a second time, one lease after Deleted",
+            project.name, snapshot.resources
+        ),
+    )
+    .with(json!({ "resources": snapshot.resources })))
+}
+
+/// Refuses a move that would leave the old namespace behind.
+fn refuse_occupied(assignment: &ClusterAssignment, project: &Project) -> Result<(), Refusal> {
+    if !assignment.is_made_by_placement() || assignment.namespace_phase == NamespacePhase::Deleted {
+        return Ok(());
+    }
+    Err(Refusal::new(
+        ErrorKind::ClusterAssignmentImmutable,
+        format!(
+            "namespace {} of project `{}` is {} on its cluster; take the project from there first (`slipway cluster unassign`) and wait until it is Deleted",
+            assignment.namespace, project.name, assignment.namespace_phase
+        ),
+    )
+    .with(json!({ "namespace": assignment.namespace, "namespace_phase": assignment.namespace_phase })))
+}
+
+/// A cluster of the requested region.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Candidate {
+    pub id: ClusterId,
+    /// Its `substrate_uid` is known, and no verification found a problem.
+    pub usable: bool,
+    /// How many projects are placed there.
+    pub projects: i64,
+    /// Whether the project to place is one of them.
+    pub is_home: bool,
+}
+
+/// The cluster where the project is already, else the usable one with the
+/// fewest projects; of equals the oldest.
+pub fn choose(candidates: &[Candidate]) -> Option<ClusterId> {
+    let home = candidates.iter().find(|candidate| candidate.is_home);
+    let emptiest = || {
+        let usable = candidates.iter().filter(|candidate| candidate.usable);
+        usable.min_by_key(|candidate| (candidate.projects, candidate.id))
+    };
+    home.or_else(emptiest).map(|candidate| candidate.id)
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
     use uuid::Uuid;
 
     use super::*;
+    use crate::commit::Write;
+    use crate::fixtures::catalog::{mk_cluster, mk_project};
+    use crate::fixtures::{at, mk_actor};
 
     #[test]
     fn the_default_prefix_is_a_valid_one() {
@@ -179,5 +384,71 @@ mod tests {
                 prop_assert!(Handle::parse(&namespace).is_ok(), "{}", namespace);
             }
         }
+    }
+
+    fn snapshot(cluster: Cluster) -> ClusterAssignmentSnapshot {
+        ClusterAssignmentSnapshot {
+            now: at(1_000),
+            project: Some(mk_project()),
+            cluster: Some(cluster),
+            assignment: None,
+            resources: 0,
+        }
+    }
+
+    fn placed(commit: &Commit) -> ClusterAssignment {
+        let Write::Placement(write) = &commit.writes[0] else { panic!("{commit:?}") };
+        match write {
+            PlacementWrite::ClusterAssignmentInsert(assignment)
+            | PlacementWrite::ClusterAssignmentUpdate(assignment) => assignment.clone(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn only_a_served_cluster_is_ready_at_once() {
+        let served = assign(&snapshot(mk_cluster()), Expected::Any, &mk_actor()).unwrap();
+        let assignment = placed(&served);
+        assert_eq!(assignment.namespace_phase, NamespacePhase::Ready);
+        assert_eq!(assignment.namespace, format!("slipway-project-{}", mk_project().id));
+        let waiting = Cluster { substrate_uid: None, ..mk_cluster() };
+        let waits = assign(&snapshot(waiting), Expected::Any, &mk_actor()).unwrap();
+        assert_eq!(placed(&waits).namespace_phase, NamespacePhase::Pending);
+    }
+
+    #[test]
+    fn a_project_that_owns_resources_stays_where_it_is() {
+        let first = assign(&snapshot(mk_cluster()), Expected::Any, &mk_actor()).unwrap();
+        let elsewhere = Cluster { id: ClusterId::new(Uuid::from_u128(99)), ..mk_cluster() };
+        let owner = ClusterAssignmentSnapshot {
+            assignment: Some(placed(&first)),
+            resources: 1,
+            ..snapshot(elsewhere)
+        };
+        for refused in [
+            assign(&owner, Expected::Any, &mk_actor()),
+            withdraw(&owner, Expected::Any, &mk_actor()),
+        ] {
+            assert_eq!(refused.unwrap_err().kind, ErrorKind::ClusterAssignmentImmutable);
+        }
+        let same = ClusterAssignmentSnapshot { cluster: Some(mk_cluster()), ..owner.clone() };
+        assert!(assign(&same, Expected::Any, &mk_actor()).unwrap().is_empty());
+        let free = ClusterAssignmentSnapshot { resources: 0, ..owner };
+        assert!(assign(&free, Expected::Any, &mk_actor()).is_ok());
+        assert!(withdraw(&free, Expected::Any, &mk_actor()).is_ok());
+    }
+
+    fn candidate(id: u128, usable: bool, projects: i64) -> Candidate {
+        Candidate { id: ClusterId::new(Uuid::from_u128(id)), usable, projects, is_home: false }
+    }
+
+    #[test]
+    fn the_emptiest_usable_one_is_chosen_and_home_before_all() {
+        let mut all = vec![candidate(1, false, 0), candidate(3, true, 2), candidate(2, true, 2)];
+        assert_eq!(choose(&all), Some(all[2].id));
+        all[0].is_home = true;
+        assert_eq!(choose(&all), Some(all[0].id), "to ask twice is to ask once");
+        assert_eq!(choose(&all[..0]), None);
+        assert_eq!(choose(&[candidate(1, false, 0)]), None);
     }
 }

@@ -3,7 +3,7 @@
 #[path = "binding.rs"]
 mod binding;
 #[cfg(feature = "testing")]
-#[path = "conformance.rs"]
+#[path = "testing/conformance.rs"]
 mod conformance;
 
 #[cfg(feature = "testing")]

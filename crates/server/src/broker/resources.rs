@@ -66,11 +66,8 @@ pub(super) async fn list(call: Call) -> Answered {
         blocked: query.get("blocked").map(parse_blocked).transpose()?,
         show_deleted: query.flag("show_deleted")?,
     };
-    if let Some(phase) = &filter.phase
-        && Phase::parse(phase).is_none()
-    {
-        let phases = Phase::ALL.map(Phase::as_str).join(", ");
-        return Err(Refusal::invalid("phase", format!("must be one of {phases}")).into());
+    if let Some(phase) = &filter.phase {
+        Phase::given("phase", phase)?;
     }
     let found = read::resources(&call.context, &call.caller, &filter, page).await?;
     let now = call.now();

@@ -153,7 +153,7 @@ impl CountMetrics {
     fn show(&self, counts: &Counts) {
         let value =
             |found: Option<&u64>| i64::try_from(found.copied().unwrap_or(0)).unwrap_or(i64::MAX);
-        for phase in Phase::ALL {
+        for &phase in Phase::ALL {
             let gauge = self.phases.get_or_create(&[("phase", phase.as_str().into())]);
             gauge.set(value(counts.phases.get(&phase)));
         }

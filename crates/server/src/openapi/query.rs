@@ -18,7 +18,7 @@ pub(super) fn query(name: &str) -> (&'static str, Value) {
         "cursor" => ("The cursor from the `next` link of the page before.", text),
         "project" => ("Only of this project, by name or id.", text),
         "handle" => ("Only the one of this handle.", text),
-        "phase" => ("Only those in this phase.", json!({ "enum": Phase::ALL.map(Phase::as_str) })),
+        "phase" => ("Only those in this phase.", json!({ "enum": Phase::ALL })),
         "label" => (
             "Only those with this label in effect, `key` or `key=value`; several are combined with AND.",
             json!({ "type": "array", "items": { "type": "string" } }),

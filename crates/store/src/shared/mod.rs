@@ -8,10 +8,13 @@ pub(crate) mod commit;
 pub(crate) mod history;
 pub(crate) mod migrate;
 pub(crate) mod page;
+#[macro_use]
+pub(crate) mod row_set;
 pub(crate) mod rows;
 pub(crate) mod schema;
 #[macro_use]
 pub(crate) mod table;
+#[macro_use]
 pub(crate) mod transaction;
 pub(crate) mod writes;
 

@@ -6,11 +6,13 @@ use async_trait::async_trait;
 use slipway_app::kind::StoredKind;
 use slipway_app::ports::store::{Error, Page, Rule};
 use slipway_app::ports::{KindStore, Listed};
+use slipway_core::Refusal;
 use slipway_core::kind::Kind;
 use uuid::Uuid;
 
 pub(crate) use super::page::Query;
 use super::page::{after, by_reference, fetch_one, fetch_page, taken};
+use super::row_set::RowSet;
 use super::transaction::Load;
 use super::{Backend, Connection, Row, writes};
 use crate::failure::Failure;
@@ -115,23 +117,6 @@ macro_rules! lock_query {
     };
 }
 
-/// The update of the row `$1` at revision `$2`: `update_sql!("clouds", "endpoint = $3")`.
-macro_rules! update_sql {
-    ($table:literal, $assignments:literal) => {
-        sql!(
-            "UPDATE ",
-            $table,
-            " SET ",
-            $assignments,
-            ", revision = revision + 1, updated_at = ",
-            greatest,
-            "(",
-            now,
-            ", updated_at) WHERE id = $1 AND revision = $2"
-        )
-    };
-}
-
 /// A page of a list of this kind.
 pub(crate) type PageOf<K> = Page<<K as Kind>::Id>;
 
@@ -202,29 +187,38 @@ pub(crate) async fn share<K: Table>(
     fetch_one(connection, K::lock_query(reference, Lock::Share), "id", K::read).await
 }
 
-/// Inserts a row whose name the rule found free.
-pub(crate) async fn insert(
+/// Inserts a row whose name, the column `unique`, the rule found free.
+pub(crate) async fn insert<T>(
     connection: &mut Connection,
-    query: Query<'_>,
-    field: &str,
-    name: &str,
+    rows: &RowSet<T>,
+    row: &T,
+    unique: &str,
 ) -> Result<(), Failure> {
-    let inserted = query.execute(connection).await?.rows_affected();
-    writes::one_row(inserted, || taken(field, name))
+    let refusal = |row: &T| taken(unique, (rows.row)(row)[unique].as_str().unwrap_or_default());
+    rows.write_guarded(connection, &[row], refusal).await
 }
 
-/// A statement whose `$1` is the id of the row and `$2` the revision that was read.
-pub(crate) fn at_revision<'q, K: Kind>(statement: &'static str, row: &K) -> Query<'q> {
-    let id: Uuid = row.id().into();
-    sqlx::query(statement).bind(id).bind(row.revision().0)
-}
-
-/// Updates or deletes the row, unless it was written since it was read.
-pub(crate) async fn write<K: Kind>(
+/// Updates the row, unless it was written since it was read.
+pub(crate) async fn update<K: Kind>(
     connection: &mut Connection,
-    query: Query<'_>,
+    rows: &RowSet<K>,
     row: &K,
 ) -> Result<(), Failure> {
-    let written = query.execute(connection).await?.rows_affected();
-    writes::one_row(written, || writes::stale(K::KIND, row.id(), row.revision()))
+    rows.write_guarded(connection, &[row], stale).await
+}
+
+/// Deletes the row, unless it was written since it was read. The statement takes its id as
+/// `$1` and the revision that was read as `$2`.
+pub(crate) async fn delete<K: Kind>(
+    connection: &mut Connection,
+    statement: &'static str,
+    row: &K,
+) -> Result<(), Failure> {
+    let id: Uuid = row.id().into();
+    let query = sqlx::query(statement).bind(id).bind(row.revision().0);
+    writes::one_row(query.execute(connection).await?.rows_affected(), || stale(row))
+}
+
+fn stale<K: Kind>(row: &K) -> Refusal {
+    writes::stale(K::KIND, row.id(), row.revision())
 }

@@ -4,27 +4,22 @@ use slipway_core::access::AccessWrite;
 use slipway_core::access::idempotency::{Entry, Key, Request};
 use slipway_core::broker::parameters::{Parameter, ParameterSchema, ParameterType};
 use slipway_core::catalog::Name;
-use slipway_core::catalog::blueprint::Blueprint;
-use slipway_core::catalog::blueprint::VersionContent;
+use slipway_core::catalog::blueprint::{self, Blueprint, VersionContent};
 use slipway_core::catalog::blueprint_version::{
     CompositeDefinition, Engine, InjectionStrategy, MeshRole,
 };
-use slipway_core::catalog::cloud::Cloud;
-use slipway_core::catalog::cloud::Endpoint;
-use slipway_core::catalog::credential::Credential;
-use slipway_core::catalog::project::Project;
-use slipway_core::catalog::rules::Removal;
-use slipway_core::catalog::rules::{blueprint, cloud, credential, credential_assignment, project};
+use slipway_core::catalog::cloud::{self, Cloud, Endpoint};
+use slipway_core::catalog::credential::{self, Credential};
+use slipway_core::catalog::project::{self, Project};
 use slipway_core::commit::{Commit, Write};
 use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::ids::{
     BlueprintId, BlueprintVersionId, CloudCredentialId, CloudId, ClusterId, DeletionId, ProjectId,
 };
+use slipway_core::kind::Removal;
 use slipway_core::nodes::mesh::MeshCidr;
 use slipway_core::nodes::token::SecretHash;
-use slipway_core::placement::cluster::Cluster;
-use slipway_core::placement::cluster::{ClusterAccess, NamespacePrefix};
-use slipway_core::placement::rules::{cluster, cluster_assignment};
+use slipway_core::placement::cluster::{self, Cluster, ClusterAccess, NamespacePrefix};
 use slipway_core::precondition::Expected;
 use slipway_core::text::{Labels, Reason};
 
@@ -128,12 +123,12 @@ impl World {
     }
 
     pub(super) async fn assign(&self, project: &str, id: CloudCredentialId) -> Result<(), Error> {
-        let mut rule = |snapshot: &_| credential_assignment::assign(snapshot, &operator());
+        let mut rule = |snapshot: &_| credential::assign(snapshot, &operator());
         self.store.catalog.decide_credential_assignment(project, id, &mut rule).await
     }
 
     pub(super) async fn withdraw(&self, project: &str, id: CloudCredentialId) -> Result<(), Error> {
-        let mut rule = |snapshot: &_| credential_assignment::withdraw(snapshot, &operator());
+        let mut rule = |snapshot: &_| credential::withdraw(snapshot, &operator());
         self.store.catalog.decide_credential_assignment(project, id, &mut rule).await
     }
 
@@ -173,8 +168,7 @@ impl World {
     }
 
     pub(super) async fn assignment(&self, project: &str, cluster: &str) -> Result<(), Error> {
-        let mut rule =
-            |snapshot: &_| cluster_assignment::assign(snapshot, Expected::Any, &operator());
+        let mut rule = |snapshot: &_| cluster::assign(snapshot, Expected::Any, &operator());
         self.store.placement.decide_cluster_assignment(project, Some(cluster), &mut rule).await
     }
 

@@ -9,13 +9,9 @@ use slipway_core::catalog::blueprint::Blueprint;
 use slipway_core::catalog::blueprint_version::{
     CompositeDefinition, CompositeScope, CompositeType, Engine,
 };
-use slipway_core::catalog::cloud::Cloud;
-use slipway_core::catalog::cloud::Endpoint;
-use slipway_core::catalog::label::LabelDefinition;
-use slipway_core::catalog::label::LabelKey;
-use slipway_core::catalog::project::Project;
-use slipway_core::catalog::rules::project::{self, ProjectChange};
-use slipway_core::catalog::rules::{cloud, label};
+use slipway_core::catalog::cloud::{self, Cloud, Endpoint};
+use slipway_core::catalog::label::{self, LabelDefinition, LabelKey};
+use slipway_core::catalog::project::{self, Project, ProjectChange};
 use slipway_core::ids::{CloudId, LabelDefinitionId};
 use slipway_core::precondition::Expected;
 use slipway_core::text::Labels;

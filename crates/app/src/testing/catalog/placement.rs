@@ -3,10 +3,9 @@
 use serde_json::json;
 use slipway_core::ErrorKind;
 use slipway_core::ids::{ClusterId, ProjectId};
-use slipway_core::placement::cluster::Cluster;
+use slipway_core::placement::cluster::{self, Cluster};
 use slipway_core::placement::namespace::{NamespacePhase, NamespaceStatus};
 use slipway_core::placement::rules::namespace::{self, PlacementDecision};
-use slipway_core::placement::rules::{cluster_assignment, cluster_choice};
 use slipway_core::placement::shared_objects::ProjectNamespace;
 use slipway_core::precondition::Expected;
 
@@ -26,8 +25,7 @@ async fn see(world: &World, project: ProjectId, phase: NamespacePhase, uid: Opti
 }
 
 async fn withdraw(world: &World, project: &str) -> Result<(), Error> {
-    let mut rule =
-        |snapshot: &_| cluster_assignment::withdraw(snapshot, Expected::Any, &operator());
+    let mut rule = |snapshot: &_| cluster::withdraw(snapshot, Expected::Any, &operator());
     world.store.placement.decide_cluster_assignment(project, None, &mut rule).await
 }
 
@@ -138,9 +136,9 @@ pub(super) async fn a_region_offers_its_usable_clusters(world: &World) {
     let candidates = offered().await;
     let usable = |id: ClusterId| candidates.iter().any(|one| one.id == id && one.usable);
     assert_eq!(clusters.iter().map(|id| usable(*id)).collect::<Vec<_>>(), [true, false, true]);
-    let chosen = cluster_choice::choose(&candidates).expect("one can be used");
+    let chosen = cluster::choose(&candidates).expect("one can be used");
     world.assignment(&project, &chosen.to_string()).await.expect("a place");
-    assert_eq!(cluster_choice::choose(&offered().await), Some(chosen), "it is home now");
+    assert_eq!(cluster::choose(&offered().await), Some(chosen), "it is home now");
     assert!(
         world
             .store

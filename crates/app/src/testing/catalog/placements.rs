@@ -7,12 +7,10 @@ use slipway_core::blocker::{Blocker, BlockerCode};
 use slipway_core::broker::relabel;
 use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::catalog::label::LabelSelector;
-use slipway_core::catalog::project::Project;
-use slipway_core::catalog::rules::project::{self, ProjectChange};
+use slipway_core::catalog::project::{self, Project, ProjectChange};
 use slipway_core::commit::{Commit, Write};
-use slipway_core::placement::cluster::Cluster;
+use slipway_core::placement::cluster::{self, Cluster};
 use slipway_core::placement::namespace::NamespacePhase;
-use slipway_core::placement::rules::cluster_assignment;
 use slipway_core::precondition::Expected;
 use slipway_core::text::Labels;
 
@@ -44,8 +42,7 @@ pub(super) async fn a_project_moves_only_while_it_is_empty(world: &World) {
     let fixed = world.assignment(&project, "local").await;
     assert_eq!(refused(fixed), ErrorKind::ClusterAssignmentImmutable);
     world.assignment(&project, &cluster).await.expect("where it is already");
-    let mut withdraw =
-        |snapshot: &_| cluster_assignment::withdraw(snapshot, Expected::Any, &operator());
+    let mut withdraw = |snapshot: &_| cluster::withdraw(snapshot, Expected::Any, &operator());
     let fixed =
         world.store.placement.decide_cluster_assignment(&project, None, &mut withdraw).await;
     assert_eq!(refused(fixed), ErrorKind::ClusterAssignmentImmutable);

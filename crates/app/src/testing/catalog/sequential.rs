@@ -2,16 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use crate::kind::ShowDeleted;
 use slipway_core::ErrorKind;
 use slipway_core::catalog::blueprint::Blueprint;
 use slipway_core::catalog::cloud::Cloud;
 use slipway_core::catalog::credential::Credential;
-use slipway_core::catalog::label::LabelDefinition;
-use slipway_core::catalog::label::LabelKey;
-use slipway_core::catalog::project::Project;
-use slipway_core::catalog::rules::label;
-use slipway_core::catalog::rules::project::{self, ProjectChange};
+use slipway_core::catalog::label::{self, LabelDefinition, LabelKey};
+use slipway_core::catalog::project::{self, Project, ProjectChange};
 use slipway_core::deletion::record::DeletionState;
 use slipway_core::ids::{LabelDefinitionId, Revision};
 use slipway_core::placement::cluster::Cluster;
@@ -21,6 +17,7 @@ use slipway_core::text::Labels;
 use super::catalog_client::mk_content;
 use crate::broker::port::DeclareKey;
 use crate::catalog::port::CredentialFilter;
+use crate::kind::ShowDeleted;
 use crate::ports::store::Page;
 use crate::testing::world::{World, operator, refused};
 

@@ -84,7 +84,7 @@ fn every_snapshot() -> Vec<ResourceSnapshot> {
     let mut degraded = mk_placement();
     degraded.namespace_phase = NamespacePhase::Degraded;
     let mut all = Vec::new();
-    for phase in Phase::ALL {
+    for &phase in Phase::ALL {
         let plain = mk_snapshot(phase);
         let standalone = ResourceSnapshot { blueprint: Arc::clone(&standalone), ..plain.clone() };
         for snapshot in [

@@ -342,7 +342,7 @@ fn parts(commit: &Commit) -> (&[Blocker], Release) {
 
 #[test]
 fn a_fault_is_shown_beside_what_was_known_and_keeps_its_age() {
-    for phase in Phase::ALL {
+    for &phase in Phase::ALL {
         let mut snapshot = mk_snapshot(phase);
         let known = Blocker {
             code: BlockerCode::SubstrateUnknown,

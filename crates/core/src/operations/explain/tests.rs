@@ -70,7 +70,7 @@ fn explained(snapshot: &ResourceSnapshot) -> crate::operations::explanation::Exp
 
 #[test]
 fn every_phase_says_what_happens_next() {
-    for phase in Phase::ALL {
+    for &phase in Phase::ALL {
         let found = explained(&mk_snapshot(phase));
         assert_eq!((found.kind, found.state.as_str()), (ExplainedKind::Resource, phase.as_str()));
         assert!(!found.next.is_empty(), "{phase}");

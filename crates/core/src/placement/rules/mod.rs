@@ -1,7 +1,4 @@
-//! Decisions about clusters, project namespaces and definitions.
+//! Decisions of the placement loop about project namespaces and definitions.
 
-pub mod cluster;
-pub mod cluster_assignment;
-pub mod cluster_choice;
 pub mod definitions;
 pub mod namespace;

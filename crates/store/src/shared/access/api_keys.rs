@@ -13,11 +13,11 @@ use uuid::Uuid;
 use super::catalog::project;
 use super::operations::control;
 use super::page::{Query, after, as_id, fetch_one, now, readable};
+use super::row_set::RowSet;
 use super::table::{self, Lock, Table};
-use super::{Connection, Row, rows, writes};
+use super::{Connection, Row, rows};
 use crate::failure::Failure;
 use crate::fault::Fault;
-use crate::micros::Micros;
 
 macro_rules! select {
     () => {
@@ -146,39 +146,27 @@ fn hash(column: &'static str, bytes: &[u8]) -> Result<SecretHash, Fault> {
     SecretHash::from_slice(bytes).ok_or_else(|| Fault::new(column, "must have 32 bytes"))
 }
 
-pub(crate) async fn insert(connection: &mut Connection, key: &ApiKey) -> Result<(), Failure> {
-    let role = match key.project_id {
+pub(crate) const INSERT: RowSet<ApiKey> = insert_rows!(guarded, "api_keys", |key: &ApiKey| {
+    id: uuid = key.id,
+    name: text = key.name,
+    role: text = match key.project_id {
         Some(_) => format!("{BOUND}{}", key.role),
         None => key.role.to_string(),
-    };
-    let query = sqlx::query(
-        "INSERT INTO api_keys (id, name, role, project_id, short, hash, created_by, created_at, \
-         expires_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING",
-    )
-    .bind(key.id.as_uuid())
-    .bind(&key.name)
-    .bind(role)
-    .bind(key.project_id.map(|id| id.as_uuid()))
-    .bind(&key.short)
-    .bind(&key.hash.as_bytes()[..])
-    .bind(key.created_by.as_deref())
-    .bind(Micros::from(key.created_at))
-    .bind(writes::optional(key.expires_at));
-    table::insert(connection, query, "name", &key.name).await
-}
+    },
+    project_id: uuid = key.project_id,
+    short: text = key.short,
+    hash: bytes = key.hash.as_bytes(),
+    created_by: text = key.created_by,
+    created_at: time = key.created_at,
+    expires_at: time = key.expires_at,
+});
 
-pub(crate) async fn update(connection: &mut Connection, key: &ApiKey) -> Result<(), Failure> {
-    let previous = key.previous.as_ref();
-    let statement = "UPDATE api_keys SET short = $3, hash = $4, previous_short = $5, \
-         previous_hash = $6, previous_until = $7, rotated_at = $8, revoked_at = $9, \
-         revision = revision + 1 WHERE id = $1 AND revision = $2";
-    let query = table::at_revision(statement, key)
-        .bind(&key.short)
-        .bind(&key.hash.as_bytes()[..])
-        .bind(previous.map(|previous| previous.short.as_str()))
-        .bind(previous.map(|previous| &previous.hash.as_bytes()[..]))
-        .bind(writes::optional(previous.map(|previous| previous.until)))
-        .bind(writes::optional(key.rotated_at))
-        .bind(writes::optional(key.revoked_at));
-    table::write(connection, query, key).await
-}
+pub(crate) const UPDATE: RowSet<ApiKey> = update_rows!(undated, "api_keys" by id, |key: &ApiKey| {
+    short: text = key.short,
+    hash: bytes = key.hash.as_bytes(),
+    previous_short: text = key.previous.as_ref().map(|previous| &previous.short),
+    previous_hash: bytes = key.previous.as_ref().map(|previous| previous.hash.as_bytes()),
+    previous_until: time = key.previous.as_ref().map(|previous| previous.until),
+    rotated_at: time = key.rotated_at,
+    revoked_at: time = key.revoked_at,
+});

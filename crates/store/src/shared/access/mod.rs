@@ -10,5 +10,5 @@ pub(crate) mod write;
 
 use super::{
     Backend, Connection, Db, Row, catalog, deletion, events, json_values, nodes, operations, page,
-    rows, table, transaction, writes,
+    row_set, rows, table, transaction, writes,
 };

@@ -3,13 +3,15 @@
 
 use slipway_core::access::AccessWrite;
 
-use super::{Connection, api_keys, idempotency};
+use super::{Connection, api_keys, idempotency, table};
 use crate::failure::Failure;
 
 pub(crate) async fn apply(connection: &mut Connection, write: &AccessWrite) -> Result<(), Failure> {
     match write {
-        AccessWrite::ApiKeyInsert(row) => api_keys::insert(connection, row).await,
-        AccessWrite::ApiKeyUpdate(row) => api_keys::update(connection, row).await,
+        AccessWrite::ApiKeyInsert(row) => {
+            table::insert(connection, &api_keys::INSERT, row, "name").await
+        }
+        AccessWrite::ApiKeyUpdate(row) => table::update(connection, &api_keys::UPDATE, row).await,
         AccessWrite::IdempotencyInsert(row) => idempotency::insert(connection, row).await,
     }
 }

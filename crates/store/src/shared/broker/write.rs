@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 use slipway_core::broker::BrokerWrite;
 use slipway_core::broker::attempt::ProvisionedResource;
 use slipway_core::broker::resource::Resource;
@@ -16,6 +16,7 @@ use uuid::Uuid;
 
 use super::commit::recheck_micros;
 use super::json_values::JsonTime;
+use super::row_set::RowSet;
 use super::{Connection, writes};
 use crate::failure::Failure;
 
@@ -91,9 +92,10 @@ impl<'a> Writes<'a> {
 
     /// Resources, and attempts that are new: what nodes and tokens refer to.
     pub(crate) async fn apply_resources(&self, connection: &mut Connection) -> Result<(), Failure> {
-        resources_insert(connection, &self.new_resources).await?;
-        resources_update(connection, &self.resources).await?;
-        attempts_insert(connection, &self.new_attempts).await
+        RESOURCES_INSERT.write_guarded(connection, &self.new_resources, handle_taken).await?;
+        let stale = |row: &Resource| writes::stale("resource", row.id, row.revision);
+        RESOURCES_UPDATE.write_guarded(connection, &self.resources, stale).await?;
+        ATTEMPTS_INSERT.write(connection, &self.new_attempts).await
     }
 
     /// Rows of attempts, which refer to tokens.
@@ -107,149 +109,53 @@ impl<'a> Writes<'a> {
     }
 }
 
-/// The handle was checked under the lock of its project; the index is the
-/// backstop, and ON CONFLICT keeps the transaction usable on both databases.
-async fn resources_insert(
-    connection: &mut Connection,
-    resources: &[&Resource],
-) -> Result<(), Failure> {
-    const INSERT: &str = concat!(
-        "INSERT INTO resources (id, revision, project_id, handle, labels, deletion_id, \
-         deleted_at, created_at, updated_at) SELECT given.id, given.revision, given.project_id, \
-         given.handle, given.labels, given.deletion_id, given.deleted_at, given.created_at, \
-         given.updated_at FROM ",
-        rows_from_json!(
-            id: uuid,
-            revision: bigint,
-            project_id: uuid,
-            handle: text,
-            labels: json,
-            deletion_id: uuid,
-            deleted_at: time,
-            created_at: time,
-            updated_at: time,
-        ),
-        " WHERE true ON CONFLICT DO NOTHING RETURNING id",
-    );
-    let row = |resource: &Resource| {
-        let row = json!({
-            "id": resource.id,
-            "revision": resource.revision,
-            "project_id": resource.project_id,
-            "handle": resource.handle.as_str(),
-            "labels": resource.labels,
-            "deletion_id": resource.deletion_id,
-            "deleted_at": resource.deleted_at.map(JsonTime::from),
-            "created_at": JsonTime::from(resource.created_at),
-            "updated_at": JsonTime::from(resource.updated_at),
-        });
-        (resource.id.as_uuid(), row)
-    };
-    writes::write_guarded(connection, INSERT, resources, row, |resource| {
-        Refusal::new(
-            ErrorKind::HandleTaken,
-            format!("handle `{}` is taken in this project; choose another", resource.handle),
-        )
-        .at("handle")
-    })
-    .await
+/// The handle was checked under the lock of its project; the index is the backstop.
+const RESOURCES_INSERT: RowSet<Resource> = insert_rows!(guarded, "resources", |resource: &Resource| {
+    id: uuid = resource.id,
+    revision: bigint = resource.revision,
+    project_id: uuid = resource.project_id,
+    handle: text = resource.handle.as_str(),
+    labels: json = resource.labels,
+    deletion_id: uuid = resource.deletion_id,
+    deleted_at: time = resource.deleted_at,
+    created_at: time = resource.created_at,
+    updated_at: time = resource.updated_at,
+});
+
+fn handle_taken(resource: &Resource) -> Refusal {
+    Refusal::new(
+        ErrorKind::HandleTaken,
+        format!("handle `{}` is taken in this project; choose another", resource.handle),
+    )
+    .at("handle")
 }
 
-async fn resources_update(
-    connection: &mut Connection,
-    resources: &[&Resource],
-) -> Result<(), Failure> {
-    const UPDATE: &str = concat!(
-        "UPDATE resources SET labels = given.labels, deletion_id = given.deletion_id, \
-         deleted_at = given.deleted_at, revision = resources.revision + 1, updated_at = ",
-        sql!(greatest, "(", now),
-        ", updated_at) FROM ",
-        rows_from_json!(
-            id: uuid,
-            revision: bigint,
-            labels: json,
-            deletion_id: uuid,
-            deleted_at: time,
-        ),
-        " WHERE resources.id = given.id AND resources.revision = given.revision \
-         RETURNING resources.id",
-    );
-    let row = |resource: &Resource| {
-        let row = json!({
-            "id": resource.id,
-            "revision": resource.revision,
-            "labels": resource.labels,
-            "deletion_id": resource.deletion_id,
-            "deleted_at": resource.deleted_at.map(JsonTime::from),
-        });
-        (resource.id.as_uuid(), row)
-    };
-    let refusal = |resource: &Resource| writes::stale("resource", resource.id, resource.revision);
-    writes::write_guarded(connection, UPDATE, resources, row, refusal).await
-}
+const RESOURCES_UPDATE: RowSet<Resource> = update_rows!(dated, "resources" by id, |resource: &Resource| {
+    labels: json = resource.labels,
+    deletion_id: uuid = resource.deletion_id,
+    deleted_at: time = resource.deleted_at,
+});
 
-async fn attempts_insert(
-    connection: &mut Connection,
-    attempts: &[&ProvisionedResource],
-) -> Result<(), Failure> {
-    const INSERT: &str = concat!(
-        "INSERT INTO provisioned_resources (id, revision, resource_id, project_id, \
-         blueprint_version_id, cloud_credential_id, attempt, status, phase_since, \
-         failure_reason, xr_name, bootstrap_token_id, parameter_values, \
-         deletion_requested_at, unsettled_since, created_at, updated_at, partition) \
-         SELECT given.id, given.revision, given.resource_id, given.project_id, \
-         given.blueprint_version_id, given.cloud_credential_id, given.attempt, given.status, \
-         given.phase_since, given.failure_reason, given.xr_name, given.bootstrap_token_id, \
-         given.parameter_values, given.deletion_requested_at, given.unsettled_since, \
-         given.created_at, given.updated_at, given.partition FROM ",
-        rows_from_json!(
-            id: uuid,
-            revision: bigint,
-            resource_id: uuid,
-            project_id: uuid,
-            blueprint_version_id: uuid,
-            cloud_credential_id: uuid,
-            attempt: integer,
-            status: text,
-            phase_since: time,
-            failure_reason: text,
-            xr_name: text,
-            bootstrap_token_id: uuid,
-            parameter_values: json,
-            deletion_requested_at: time,
-            unsettled_since: time,
-            created_at: time,
-            updated_at: time,
-            partition: uuid,
-        ),
-    );
-    let rows: Vec<_> = attempts
-        .iter()
-        .map(|attempt| {
-            json!({
-                "id": attempt.id(),
-                "revision": attempt.revision(),
-                "resource_id": attempt.resource_id(),
-                "project_id": attempt.project_id(),
-                "blueprint_version_id": attempt.blueprint_version_id(),
-                "cloud_credential_id": attempt.cloud_credential_id(),
-                "attempt": attempt.attempt(),
-                "status": attempt.phase().as_str(),
-                "phase_since": JsonTime::from(attempt.phase_since()),
-                "failure_reason": attempt.failure_reason(),
-                "xr_name": attempt.xr_name(),
-                "bootstrap_token_id": attempt.bootstrap_token_id(),
-                "parameter_values": attempt.parameter_values(),
-                "deletion_requested_at": attempt.deletion_requested_at().map(JsonTime::from),
-                "unsettled_since": attempt.unsettled_since().map(JsonTime::from),
-                "created_at": JsonTime::from(attempt.created_at()),
-                "updated_at": JsonTime::from(attempt.updated_at()),
-                "partition": attempt.partition(),
-            })
-        })
-        .collect();
-    Ok(writes::write(connection, INSERT, &rows).await?)
-}
+const ATTEMPTS_INSERT: RowSet<ProvisionedResource> = insert_rows!(plain, "provisioned_resources", |attempt: &ProvisionedResource| {
+    id: uuid = attempt.id(),
+    revision: bigint = attempt.revision(),
+    resource_id: uuid = attempt.resource_id(),
+    project_id: uuid = attempt.project_id(),
+    blueprint_version_id: uuid = attempt.blueprint_version_id(),
+    cloud_credential_id: uuid = attempt.cloud_credential_id(),
+    attempt: integer = attempt.attempt(),
+    status: text = attempt.phase().as_str(),
+    phase_since: time = attempt.phase_since(),
+    failure_reason: text = attempt.failure_reason(),
+    xr_name: text = attempt.xr_name(),
+    bootstrap_token_id: uuid = attempt.bootstrap_token_id(),
+    parameter_values: json = attempt.parameter_values(),
+    deletion_requested_at: time = attempt.deletion_requested_at(),
+    unsettled_since: time = attempt.unsettled_since(),
+    created_at: time = attempt.created_at(),
+    updated_at: time = attempt.updated_at(),
+    partition: uuid = attempt.partition(),
+});
 
 /// Names the revision if the aggregate is written, and the claim if it is
 /// released. The release compares `wake` as every release does.

@@ -4,19 +4,21 @@ use slipway_app::catalog::port::BlueprintKey;
 use slipway_app::ports::Listed;
 use slipway_app::ports::store::Page;
 use slipway_core::catalog::Name;
-use slipway_core::catalog::blueprint::{Blueprint, PublishedVersion, VersionContent};
-use slipway_core::catalog::blueprint_version::{Engine, InjectionStrategy, MeshRole};
-use slipway_core::catalog::rules::blueprint::BlueprintSnapshot;
+use slipway_core::catalog::blueprint::{
+    Blueprint, BlueprintSnapshot, PublishedVersion, VersionContent,
+};
+use slipway_core::catalog::blueprint_version::{
+    CompositeType, Engine, InjectionStrategy, MeshRole,
+};
 use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::ids::{BlueprintId, BlueprintVersionId, Revision};
-use sqlx::types::Json;
 
 use super::page::{after, as_id, by_reference, fetch_one, fetch_page, now};
+use super::row_set::RowSet;
 use super::table::{self, Table};
-use super::{Connection, Row, rows, version_hydrate, writes};
+use super::{Connection, Row, rows, version_hydrate};
 use crate::failure::Failure;
 use crate::fault::Fault;
-use crate::micros::Micros;
 
 macro_rules! select_version {
     () => {
@@ -121,84 +123,60 @@ fn version(row: &Row) -> Result<PublishedVersion, Fault> {
     })
 }
 
-pub(crate) async fn insert(
-    connection: &mut Connection,
-    blueprint: &Blueprint,
-) -> Result<(), Failure> {
-    let query = sqlx::query(
-        "INSERT INTO blueprints (id, slug, display_name, description, engine, created_at, \
-         updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING",
-    )
-    .bind(blueprint.id.as_uuid())
-    .bind(blueprint.slug.as_str())
-    .bind(&blueprint.display_name)
-    .bind(&blueprint.description)
-    .bind(blueprint.engine.as_str())
-    .bind(Micros::from(blueprint.created_at))
-    .bind(Micros::from(blueprint.updated_at));
-    table::insert(connection, query, "slug", blueprint.slug.as_str()).await
-}
+pub(crate) const INSERT: RowSet<Blueprint> = insert_rows!(guarded, "blueprints", |blueprint: &Blueprint| {
+    id: uuid = blueprint.id,
+    slug: text = blueprint.slug,
+    display_name: text = blueprint.display_name,
+    description: text = blueprint.description,
+    engine: text = blueprint.engine,
+    created_at: time = blueprint.created_at,
+    updated_at: time = blueprint.updated_at,
+});
 
-pub(crate) async fn update(
-    connection: &mut Connection,
-    blueprint: &Blueprint,
-) -> Result<(), Failure> {
-    let statement = update_sql!("blueprints", "display_name = $3, description = $4");
-    let query = table::at_revision(statement, blueprint)
-        .bind(&blueprint.display_name)
-        .bind(&blueprint.description);
-    table::write(connection, query, blueprint).await
+pub(crate) const UPDATE: RowSet<Blueprint> = update_rows!(dated, "blueprints" by id, |blueprint: &Blueprint| {
+    display_name: text = blueprint.display_name,
+    description: text = blueprint.description,
+});
+
+const VERSION_INSERT: RowSet<PublishedVersion> = insert_rows!(guarded, "blueprint_versions", |version: &PublishedVersion| {
+    id: uuid = version.id,
+    blueprint_id: uuid = version.blueprint_id,
+    version: text = version.content.version,
+    xrd: text = version.content.xrd,
+    composition: text = version.content.composition,
+    parameter_schema: json = version.content.parameter_schema,
+    injection_strategy: text = version.content.injection_strategy,
+    mesh_role: text = version.content.mesh_role,
+    provider_kinds: json = version.content.provider_kinds,
+    published_at: time = version.published_at,
+    api_group: text = composite(version).map(|kind| &kind.group),
+    api_version: text = composite(version).map(|kind| &kind.version),
+    kind: text = composite(version).map(|kind| &kind.kind),
+    plural: text = composite(version).map(|kind| &kind.plural),
+    scope: text = composite(version).map(|kind| kind.scope),
+    cloud_tags: integer = version.composite.as_ref().map(|found| i32::from(found.cloud_tags)),
+    install_definitions: integer = i32::from(version.content.install_definitions),
+});
+
+fn composite(version: &PublishedVersion) -> Option<&CompositeType> {
+    version.composite.as_ref().map(|composite| &composite.composite_type)
 }
 
 pub(crate) async fn version_insert(
     connection: &mut Connection,
     version: &PublishedVersion,
 ) -> Result<(), Failure> {
-    let content = &version.content;
-    let kind = version.composite.as_ref().map(|composite| &composite.composite_type);
-    let inserted = sqlx::query(
-        "INSERT INTO blueprint_versions (id, blueprint_id, version, xrd, composition, \
-         parameter_schema, injection_strategy, mesh_role, provider_kinds, published_at, \
-         api_group, api_version, kind, plural, scope, cloud_tags, install_definitions) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17) \
-         ON CONFLICT DO NOTHING",
-    )
-    .bind(version.id.as_uuid())
-    .bind(version.blueprint_id.as_uuid())
-    .bind(&content.version)
-    .bind(&content.xrd)
-    .bind(&content.composition)
-    .bind(Json(&content.parameter_schema))
-    .bind(content.injection_strategy.as_str())
-    .bind(content.mesh_role.as_str())
-    .bind(Json(&content.provider_kinds))
-    .bind(Micros::from(version.published_at))
-    .bind(kind.map(|kind| kind.group.as_str()))
-    .bind(kind.map(|kind| kind.version.as_str()))
-    .bind(kind.map(|kind| kind.kind.as_str()))
-    .bind(kind.map(|kind| kind.plural.as_str()))
-    .bind(kind.map(|kind| kind.scope.as_str()))
-    .bind(version.composite.as_ref().map(|composite| i32::from(composite.cloud_tags)))
-    .bind(i32::from(content.install_definitions))
-    .execute(connection)
-    .await?
-    .rows_affected();
-    writes::one_row(inserted, || {
+    let exists = |version: &PublishedVersion| {
         Refusal::new(
             ErrorKind::BlueprintVersionExists,
-            format!("version `{}` was published a moment ago; read it", content.version),
+            format!("version `{}` was published a moment ago; read it", version.content.version),
         )
         .at("version")
-    })
+    };
+    VERSION_INSERT.write_guarded(connection, &[version], exists).await
 }
 
-/// The only change that a version allows.
-pub(crate) async fn version_retire(
-    connection: &mut Connection,
-    version: &PublishedVersion,
-) -> Result<(), Failure> {
-    let statement = "UPDATE blueprint_versions SET retired_at = $3, revision = revision + 1 \
-         WHERE id = $1 AND revision = $2";
-    let query = table::at_revision(statement, version).bind(writes::optional(version.retired_at));
-    table::write(connection, query, version).await
-}
+/// Retirement is the only change that a version allows.
+pub(crate) const VERSION_UPDATE: RowSet<PublishedVersion> = update_rows!(undated, "blueprint_versions" by id, |version: &PublishedVersion| {
+    retired_at: time = version.retired_at,
+});

@@ -1,18 +1,16 @@
 //! The table of clouds.
 
 use slipway_core::catalog::Name;
-use slipway_core::catalog::cloud::{Cloud, Endpoint};
-use slipway_core::catalog::rules::cloud::CloudSnapshot;
+use slipway_core::catalog::cloud::{Cloud, CloudSnapshot, Endpoint};
 use slipway_core::ids::{CloudId, DeletionId, Revision};
-use sqlx::types::Json;
 use uuid::Uuid;
 
 use super::page::{count, now};
+use super::row_set::RowSet;
 use super::table::{self, Table};
-use super::{Connection, Row, rows, writes};
+use super::{Connection, Row, rows};
 use crate::failure::Failure;
 use crate::fault::Fault;
-use crate::micros::Micros;
 
 impl Table for Cloud {
     queries!(
@@ -52,25 +50,17 @@ impl Table for Cloud {
     }
 }
 
-pub(crate) async fn insert(connection: &mut Connection, cloud: &Cloud) -> Result<(), Failure> {
-    let query = sqlx::query(
-        "INSERT INTO clouds (id, name, provider, endpoint, created_at, updated_at) \
-         VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING",
-    )
-    .bind(cloud.id.as_uuid())
-    .bind(cloud.name.as_str())
-    .bind(&cloud.provider)
-    .bind(Json(cloud.endpoint.as_map()))
-    .bind(Micros::from(cloud.created_at))
-    .bind(Micros::from(cloud.updated_at));
-    table::insert(connection, query, "name", cloud.name.as_str()).await
-}
+pub(crate) const INSERT: RowSet<Cloud> = insert_rows!(guarded, "clouds", |cloud: &Cloud| {
+    id: uuid = cloud.id,
+    name: text = cloud.name,
+    provider: text = cloud.provider,
+    endpoint: json = cloud.endpoint.as_map(),
+    created_at: time = cloud.created_at,
+    updated_at: time = cloud.updated_at,
+});
 
-pub(crate) async fn update(connection: &mut Connection, cloud: &Cloud) -> Result<(), Failure> {
-    let statement = update_sql!("clouds", "endpoint = $3, deletion_id = $4, deleted_at = $5");
-    let query = table::at_revision(statement, cloud)
-        .bind(Json(cloud.endpoint.as_map()))
-        .bind(cloud.deletion_id.map(|id| id.as_uuid()))
-        .bind(writes::optional(cloud.deleted_at));
-    table::write(connection, query, cloud).await
-}
+pub(crate) const UPDATE: RowSet<Cloud> = update_rows!(dated, "clouds" by id, |cloud: &Cloud| {
+    endpoint: json = cloud.endpoint.as_map(),
+    deletion_id: uuid = cloud.deletion_id,
+    deleted_at: time = cloud.deleted_at,
+});

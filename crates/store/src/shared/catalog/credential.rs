@@ -5,15 +5,16 @@ use slipway_app::ports::Listed;
 use slipway_app::ports::store::Page;
 use slipway_core::catalog::Name;
 use slipway_core::catalog::cloud::Cloud;
-use slipway_core::catalog::credential::{Coordinates, Credential, CredentialAssignment};
-use slipway_core::catalog::rules::credential::CredentialSnapshot;
-use slipway_core::catalog::rules::credential_assignment::CredentialAssignmentSnapshot;
+use slipway_core::catalog::credential::{
+    Coordinates, Credential, CredentialAssignment, CredentialAssignmentSnapshot, CredentialSnapshot,
+};
 use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::ids::{CloudCredentialId, CloudId, DeletionId, ProjectId, Revision};
 use sqlx::Row as _;
 use uuid::Uuid;
 
 use super::page::{Query, after, as_id, count, fetch_one, listed, now};
+use super::row_set::RowSet;
 use super::table::{self, Lock, Table};
 use super::transaction::Load;
 use super::{Connection, Row, project, rows, writes};
@@ -258,55 +259,28 @@ pub(crate) async fn assignment_list(
     }))
 }
 
-pub(crate) async fn insert(
-    connection: &mut Connection,
-    credential: &Credential,
-) -> Result<(), Failure> {
-    let query = sqlx::query(
-        "INSERT INTO cloud_credentials (id, cloud_id, name, kv_mount, kv_path, created_at, \
-         updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING",
-    )
-    .bind(credential.id.as_uuid())
-    .bind(credential.cloud_id.as_uuid())
-    .bind(credential.name.as_str())
-    .bind(&credential.coordinates.kv_mount)
-    .bind(&credential.coordinates.kv_path)
-    .bind(Micros::from(credential.created_at))
-    .bind(Micros::from(credential.updated_at));
-    table::insert(connection, query, "name", credential.name.as_str()).await
-}
+pub(crate) const INSERT: RowSet<Credential> = insert_rows!(guarded, "cloud_credentials", |credential: &Credential| {
+    id: uuid = credential.id,
+    cloud_id: uuid = credential.cloud_id,
+    name: text = credential.name,
+    kv_mount: text = credential.coordinates.kv_mount,
+    kv_path: text = credential.coordinates.kv_path,
+    created_at: time = credential.created_at,
+    updated_at: time = credential.updated_at,
+});
 
-pub(crate) async fn update(
-    connection: &mut Connection,
-    credential: &Credential,
-) -> Result<(), Failure> {
-    let statement = update_sql!(
-        "cloud_credentials",
-        "kv_mount = $3, kv_path = $4, deletion_id = $5, deleted_at = $6"
-    );
-    let query = table::at_revision(statement, credential)
-        .bind(&credential.coordinates.kv_mount)
-        .bind(&credential.coordinates.kv_path)
-        .bind(credential.deletion_id.map(|id| id.as_uuid()))
-        .bind(writes::optional(credential.deleted_at));
-    table::write(connection, query, credential).await
-}
+pub(crate) const UPDATE: RowSet<Credential> = update_rows!(dated, "cloud_credentials" by id, |credential: &Credential| {
+    kv_mount: text = credential.coordinates.kv_mount,
+    kv_path: text = credential.coordinates.kv_path,
+    deletion_id: uuid = credential.deletion_id,
+    deleted_at: time = credential.deleted_at,
+});
 
-pub(crate) async fn assignment_insert(
-    connection: &mut Connection,
-    assignment: &CredentialAssignment,
-) -> Result<(), Failure> {
-    sqlx::query(
-        "INSERT INTO credential_assignments (project_id, cloud_credential_id, created_at) \
-         VALUES ($1, $2, $3)",
-    )
-    .bind(assignment.project_id.as_uuid())
-    .bind(assignment.credential_id.as_uuid())
-    .bind(Micros::from(assignment.created_at))
-    .execute(connection)
-    .await?;
-    Ok(())
-}
+pub(crate) const ASSIGNMENT_INSERT: RowSet<CredentialAssignment> = insert_rows!(plain, "credential_assignments", |assignment: &CredentialAssignment| {
+    project_id: uuid = assignment.project_id,
+    cloud_credential_id: uuid = assignment.credential_id,
+    created_at: time = assignment.created_at,
+});
 
 pub(crate) async fn assignment_delete(
     connection: &mut Connection,

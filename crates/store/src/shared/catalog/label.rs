@@ -1,15 +1,14 @@
 //! The table of label definitions.
 
-use slipway_core::catalog::label::{LabelDefinition, LabelKey};
-use slipway_core::catalog::rules::label::LabelSnapshot;
+use slipway_core::catalog::label::{LabelDefinition, LabelKey, LabelSnapshot};
 use slipway_core::ids::{LabelDefinitionId, Revision};
 
 use super::page::now;
+use super::row_set::RowSet;
 use super::table::{self, Table};
 use super::{Connection, Row, rows};
 use crate::failure::Failure;
 use crate::fault::Fault;
-use crate::micros::Micros;
 
 impl Table for LabelDefinition {
     queries!(
@@ -37,38 +36,18 @@ impl Table for LabelDefinition {
     }
 }
 
-pub(crate) async fn insert(
-    connection: &mut Connection,
-    label: &LabelDefinition,
-) -> Result<(), Failure> {
-    let query = sqlx::query(
-        "INSERT INTO label_definitions (id, key, description, propagate, created_at, \
-         updated_at) VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING",
-    )
-    .bind(label.id.as_uuid())
-    .bind(label.key.as_str())
-    .bind(&label.description)
-    .bind(i32::from(label.propagate))
-    .bind(Micros::from(label.created_at))
-    .bind(Micros::from(label.updated_at));
-    table::insert(connection, query, "key", label.key.as_str()).await
-}
+pub(crate) const INSERT: RowSet<LabelDefinition> = insert_rows!(guarded, "label_definitions", |label: &LabelDefinition| {
+    id: uuid = label.id,
+    key: text = label.key.as_str(),
+    description: text = label.description,
+    propagate: integer = i32::from(label.propagate),
+    created_at: time = label.created_at,
+    updated_at: time = label.updated_at,
+});
 
-pub(crate) async fn update(
-    connection: &mut Connection,
-    label: &LabelDefinition,
-) -> Result<(), Failure> {
-    let statement = update_sql!("label_definitions", "description = $3, propagate = $4");
-    let query = table::at_revision(statement, label)
-        .bind(&label.description)
-        .bind(i32::from(label.propagate));
-    table::write(connection, query, label).await
-}
+pub(crate) const UPDATE: RowSet<LabelDefinition> = update_rows!(dated, "label_definitions" by id, |label: &LabelDefinition| {
+    description: text = label.description,
+    propagate: integer = i32::from(label.propagate),
+});
 
-pub(crate) async fn delete(
-    connection: &mut Connection,
-    label: &LabelDefinition,
-) -> Result<(), Failure> {
-    let statement = "DELETE FROM label_definitions WHERE id = $1 AND revision = $2";
-    table::write(connection, table::at_revision(statement, label), label).await
-}
+pub(crate) const DELETE: &str = "DELETE FROM label_definitions WHERE id = $1 AND revision = $2";

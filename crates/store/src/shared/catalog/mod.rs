@@ -10,4 +10,4 @@ pub(crate) mod seed;
 pub(crate) mod version_hydrate;
 pub(crate) mod write;
 
-use super::{Backend, Connection, Row, nodes, page, rows, table, transaction, writes};
+use super::{Backend, Connection, Row, nodes, page, row_set, rows, table, transaction, writes};

@@ -3,22 +3,20 @@
 use std::collections::BTreeMap;
 
 use slipway_core::catalog::Name;
-use slipway_core::catalog::project::Project;
-use slipway_core::catalog::rules::project::ProjectSnapshot;
+use slipway_core::catalog::project::{Project, ProjectSnapshot};
 use slipway_core::ids::{DeletionId, ProjectId, Revision};
 use slipway_core::text::Labels;
 use sqlx::Row as _;
-use sqlx::types::Json;
 use uuid::Uuid;
 
 use super::nodes::mesh;
 use super::page::{count, hydrate, now};
+use super::row_set::RowSet;
 use super::table::{self, Table};
-use super::{Connection, Row, rows, writes};
+use super::{Connection, Row, rows};
 use crate::failure::Failure;
 use crate::fault::Fault;
 use crate::id_list::IdList;
-use crate::micros::Micros;
 
 impl Table for Project {
     queries!(
@@ -104,28 +102,23 @@ pub(crate) async fn labels(
     pairs.collect()
 }
 
-pub(crate) async fn insert(connection: &mut Connection, project: &Project) -> Result<(), Failure> {
-    let query = sqlx::query(
-        "INSERT INTO projects (id, name, labels, created_at, updated_at, mesh_cidr) \
-         VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING",
-    )
-    .bind(project.id.as_uuid())
-    .bind(project.name.as_str())
-    .bind(Json(&project.labels))
-    .bind(Micros::from(project.created_at))
-    .bind(Micros::from(project.updated_at))
-    .bind(project.mesh_cidr.to_string());
-    table::insert(connection, query, "name", project.name.as_str()).await
-}
+pub(crate) const INSERT: RowSet<Project> = insert_rows!(guarded, "projects", |project: &Project| {
+    id: uuid = project.id,
+    name: text = project.name,
+    labels: json = project.labels,
+    created_at: time = project.created_at,
+    updated_at: time = project.updated_at,
+    mesh_cidr: text = project.mesh_cidr.to_string(),
+});
+
+const UPDATE: RowSet<Project> = update_rows!(dated, "projects" by id, |project: &Project| {
+    labels: json = project.labels,
+    deletion_id: uuid = project.deletion_id,
+    deleted_at: time = project.deleted_at,
+    mesh_cidr: text = project.mesh_cidr.to_string(),
+});
 
 pub(crate) async fn update(connection: &mut Connection, project: &Project) -> Result<(), Failure> {
     mesh::clear_if_unused(connection, project).await?;
-    let statement =
-        update_sql!("projects", "labels = $3, deletion_id = $4, deleted_at = $5, mesh_cidr = $6");
-    let query = table::at_revision(statement, project)
-        .bind(Json(&project.labels))
-        .bind(project.deletion_id.map(|id| id.as_uuid()))
-        .bind(writes::optional(project.deleted_at))
-        .bind(project.mesh_cidr.to_string());
-    table::write(connection, query, project).await
+    table::update(connection, &UPDATE, project).await
 }

@@ -3,6 +3,7 @@
 
 use slipway_core::catalog::CatalogWrite;
 
+use super::table::{delete, insert, update};
 use super::{Connection, blueprint, cloud, credential, label, project};
 use crate::failure::Failure;
 
@@ -11,24 +12,30 @@ pub(crate) async fn apply(
     write: &CatalogWrite,
 ) -> Result<(), Failure> {
     match write {
-        CatalogWrite::ProjectInsert(row) => project::insert(connection, row).await,
+        CatalogWrite::ProjectInsert(row) => insert(connection, &project::INSERT, row, "name").await,
         CatalogWrite::ProjectUpdate(row) => project::update(connection, row).await,
-        CatalogWrite::CloudInsert(row) => cloud::insert(connection, row).await,
-        CatalogWrite::CloudUpdate(row) => cloud::update(connection, row).await,
-        CatalogWrite::CredentialInsert(row) => credential::insert(connection, row).await,
-        CatalogWrite::CredentialUpdate(row) => credential::update(connection, row).await,
+        CatalogWrite::CloudInsert(row) => insert(connection, &cloud::INSERT, row, "name").await,
+        CatalogWrite::CloudUpdate(row) => update(connection, &cloud::UPDATE, row).await,
+        CatalogWrite::CredentialInsert(row) => {
+            insert(connection, &credential::INSERT, row, "name").await
+        }
+        CatalogWrite::CredentialUpdate(row) => update(connection, &credential::UPDATE, row).await,
         CatalogWrite::CredentialAssignmentInsert(row) => {
-            credential::assignment_insert(connection, row).await
+            credential::ASSIGNMENT_INSERT.write(connection, &[row]).await
         }
         CatalogWrite::CredentialAssignmentDelete(row) => {
             credential::assignment_delete(connection, row).await
         }
-        CatalogWrite::BlueprintInsert(row) => blueprint::insert(connection, row).await,
-        CatalogWrite::BlueprintUpdate(row) => blueprint::update(connection, row).await,
+        CatalogWrite::BlueprintInsert(row) => {
+            insert(connection, &blueprint::INSERT, row, "slug").await
+        }
+        CatalogWrite::BlueprintUpdate(row) => update(connection, &blueprint::UPDATE, row).await,
         CatalogWrite::VersionInsert(row) => blueprint::version_insert(connection, row).await,
-        CatalogWrite::VersionUpdate(row) => blueprint::version_retire(connection, row).await,
-        CatalogWrite::LabelInsert(row) => label::insert(connection, row).await,
-        CatalogWrite::LabelUpdate(row) => label::update(connection, row).await,
-        CatalogWrite::LabelDelete(row) => label::delete(connection, row).await,
+        CatalogWrite::VersionUpdate(row) => {
+            update(connection, &blueprint::VERSION_UPDATE, row).await
+        }
+        CatalogWrite::LabelInsert(row) => insert(connection, &label::INSERT, row, "key").await,
+        CatalogWrite::LabelUpdate(row) => update(connection, &label::UPDATE, row).await,
+        CatalogWrite::LabelDelete(row) => delete(connection, label::DELETE, row).await,
     }
 }

@@ -7,6 +7,6 @@ pub(crate) mod port;
 pub(crate) mod write;
 
 use super::{
-    Backend, Connection, Db, Row, access, broker, commit, json_values, page, rows, transaction,
-    writes,
+    Backend, Connection, Db, Row, access, broker, commit, json_values, page, row_set, rows,
+    transaction, writes,
 };

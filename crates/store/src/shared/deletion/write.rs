@@ -9,6 +9,7 @@ use slipway_core::{ErrorKind, Refusal};
 use uuid::Uuid;
 
 use super::json_values::JsonTime;
+use super::row_set::RowSet;
 use super::{Connection, writes};
 use crate::failure::Failure;
 use crate::id_list::IdList;
@@ -33,98 +34,41 @@ impl<'a> Writes<'a> {
     }
 
     pub(crate) async fn apply(&self, connection: &mut Connection) -> Result<(), Failure> {
-        deletions_insert(connection, &self.new_deletions).await?;
-        deletions_update(connection, &self.deletions).await?;
+        DELETIONS_INSERT.write_guarded(connection, &self.new_deletions, deleted_already).await?;
+        let stale = |row: &Deletion| writes::stale("deletion", row.id, row.revision);
+        DELETIONS_UPDATE.write_guarded(connection, &self.deletions, stale).await?;
         leaks_insert(connection, &self.leaks).await?;
         leaks_resolve(connection, &self.proven_gone).await
     }
 }
 
-async fn deletions_insert(
-    connection: &mut Connection,
-    deletions: &[&Deletion],
-) -> Result<(), Failure> {
-    const INSERT: &str = concat!(
-        "INSERT INTO deletions (id, revision, kind, target_id, state, requested_by, reason, \
-         members, requested_at, done_at, restorable_until) SELECT given.id, given.revision, \
-         given.kind, given.target_id, given.state, given.requested_by, given.reason, \
-         given.members, given.requested_at, given.done_at, given.restorable_until FROM ",
-        rows_from_json!(
-            id: uuid,
-            revision: bigint,
-            kind: text,
-            target_id: uuid,
-            state: text,
-            requested_by: text,
-            reason: text,
-            members: json,
-            requested_at: time,
-            done_at: time,
-            restorable_until: time,
-        ),
-        " WHERE true ON CONFLICT DO NOTHING RETURNING id",
-    );
-    let row = |deletion: &Deletion| {
-        let row = json!({
-            "id": deletion.id,
-            "revision": deletion.revision,
-            "kind": deletion.kind,
-            "target_id": deletion.target_id,
-            "state": deletion.state,
-            "requested_by": deletion.requested_by,
-            "reason": deletion.reason,
-            "members": deletion.members,
-            "requested_at": JsonTime::from(deletion.requested_at),
-            "done_at": deletion.done_at.map(JsonTime::from),
-            "restorable_until": deletion.restorable_until.map(JsonTime::from),
-        });
-        (deletion.id.as_uuid(), row)
-    };
-    writes::write_guarded(connection, INSERT, deletions, row, |deletion| {
-        Refusal::new(
-            ErrorKind::RevisionStale,
-            format!(
-                "{} {} is being deleted already; read it again",
-                deletion.kind, deletion.target_id
-            ),
-        )
-    })
-    .await
+const DELETIONS_INSERT: RowSet<Deletion> = insert_rows!(guarded, "deletions", |deletion: &Deletion| {
+    id: uuid = deletion.id,
+    revision: bigint = deletion.revision,
+    kind: text = deletion.kind,
+    target_id: uuid = deletion.target_id,
+    state: text = deletion.state,
+    requested_by: text = deletion.requested_by,
+    reason: text = deletion.reason,
+    members: json = deletion.members,
+    requested_at: time = deletion.requested_at,
+    done_at: time = deletion.done_at,
+    restorable_until: time = deletion.restorable_until,
+});
+
+fn deleted_already(deletion: &Deletion) -> Refusal {
+    Refusal::new(
+        ErrorKind::RevisionStale,
+        format!("{} {} is being deleted already; read it again", deletion.kind, deletion.target_id),
+    )
 }
 
-async fn deletions_update(
-    connection: &mut Connection,
-    deletions: &[&Deletion],
-) -> Result<(), Failure> {
-    const UPDATE: &str = concat!(
-        "UPDATE deletions SET state = given.state, members = given.members, \
-         done_at = given.done_at, restorable_until = given.restorable_until, \
-         revision = deletions.revision + 1 FROM ",
-        rows_from_json!(
-            id: uuid,
-            revision: bigint,
-            state: text,
-            members: json,
-            done_at: time,
-            restorable_until: time,
-        ),
-        " WHERE deletions.id = given.id AND deletions.revision = given.revision \
-         RETURNING deletions.id",
-    );
-    let row = |deletion: &Deletion| {
-        let row = json!({
-            "id": deletion.id,
-            "revision": deletion.revision,
-            "state": deletion.state,
-            "members": deletion.members,
-            "done_at": deletion.done_at.map(JsonTime::from),
-            "restorable_until": deletion.restorable_until.map(JsonTime::from),
-        });
-        (deletion.id.as_uuid(), row)
-    };
-    let refusal = |deletion: &Deletion| writes::stale("deletion", deletion.id, deletion.revision);
-    writes::write_guarded(connection, UPDATE, deletions, row, refusal).await
-}
+const DELETIONS_UPDATE: RowSet<Deletion> = update_rows!(undated, "deletions" by id, |deletion: &Deletion| {
+    state: text = deletion.state,
+    members: json = deletion.members,
+    done_at: time = deletion.done_at,
+    restorable_until: time = deletion.restorable_until,
+});
 
 /// The same finding has the same id, and is recorded once. A resolved one that
 /// is found again is reopened; the time it was first found stays.

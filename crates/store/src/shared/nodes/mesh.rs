@@ -14,8 +14,7 @@
 use data_encoding::HEXLOWER_PERMISSIVE;
 use serde::Deserialize;
 use slipway_app::nodes::port::{MeshView, Peer};
-use slipway_core::catalog::project::Project;
-use slipway_core::catalog::rules::project::mesh_in_use;
+use slipway_core::catalog::project::{Project, mesh_in_use};
 use slipway_core::ids::{NodeId, ProjectId};
 use slipway_core::nodes::mesh::{MeshAddress, MeshCidr};
 use slipway_core::nodes::node::Node;

@@ -9,5 +9,5 @@ pub(crate) mod tokens;
 pub(crate) mod write;
 
 use super::{
-    Backend, Connection, Row, access, broker, json_values, page, rows, transaction, writes,
+    Backend, Connection, Row, access, broker, json_values, page, row_set, rows, transaction, writes,
 };

@@ -1,15 +1,14 @@
 //! Writes nodes and bootstrap tokens, by sets.
 
-use serde::Serialize;
 use serde_json::json;
 use slipway_core::nodes::NodesWrite;
 use slipway_core::nodes::node::Node;
-use slipway_core::nodes::token::BootstrapToken;
+use slipway_core::nodes::token::{BootstrapToken, SecretHash};
 use slipway_core::{ErrorKind, Refusal};
 use sqlx::types::Json;
-use uuid::Uuid;
 
 use super::json_values::{JsonBytes, JsonTime};
+use super::row_set::RowSet;
 use super::{Connection, mesh, writes};
 use crate::failure::Failure;
 use crate::micros::Micros;
@@ -41,7 +40,7 @@ impl<'a> Writes<'a> {
         }
         nodes_update(connection, &self.nodes).await?;
         tokens_update(connection, &self.tokens).await?;
-        tokens_insert(connection, &self.new_tokens).await
+        TOKENS_INSERT.write(connection, &self.new_tokens).await
     }
 }
 
@@ -76,105 +75,37 @@ async fn node_insert(connection: &mut Connection, node: &Node) -> Result<(), Fai
 
 /// Does not touch the heartbeat, which has its own statement and no part in
 /// decisions, nor the address, which a node keeps for life.
+const NODES_UPDATE: RowSet<Node> = update_rows!(dated, "nodes" by id, |node: &Node| {
+    hostname: text = node.hostname,
+    key_hash: bytes = node.key_hash.as_ref().map(SecretHash::as_bytes),
+    capabilities: json = node.capabilities,
+    drain_id: uuid = node.drain.map(|drain| drain.id),
+    drain_requested_at: time = node.drain.map(|drain| drain.requested_at),
+    deregistered_at: time = node.deregistration.as_ref().map(|gone| gone.at),
+    deregistered_how: text = node.deregistration.as_ref().map(|gone| gone.how),
+    deregistered_by: text = node.deregistration.as_ref().map(|gone| &gone.by),
+    deregistered_reason: text = node.deregistration.as_ref().map(|gone| &gone.reason),
+});
+
 async fn nodes_update(connection: &mut Connection, nodes: &[&Node]) -> Result<(), Failure> {
-    const UPDATE: &str = concat!(
-        "UPDATE nodes SET hostname = given.hostname, key_hash = given.key_hash, \
-         capabilities = given.capabilities, drain_id = given.drain_id, \
-         drain_requested_at = given.drain_requested_at, deregistered_at = given.deregistered_at, \
-         deregistered_how = given.deregistered_how, deregistered_by = given.deregistered_by, \
-         deregistered_reason = given.deregistered_reason, revision = nodes.revision + 1, \
-         updated_at = ",
-        sql!(greatest, "(", now),
-        ", updated_at) FROM ",
-        rows_from_json!(
-            id: uuid,
-            revision: bigint,
-            hostname: text,
-            key_hash: bytes,
-            capabilities: json,
-            drain_id: uuid,
-            drain_requested_at: time,
-            deregistered_at: time,
-            deregistered_how: text,
-            deregistered_by: text,
-            deregistered_reason: text,
-        ),
-        " WHERE nodes.id = given.id AND nodes.revision = given.revision RETURNING nodes.id",
-    );
-    let row = |node: &Node| {
-        let deregistration = node.deregistration.as_ref();
-        let row = json!({
-            "id": node.id,
-            "revision": node.revision,
-            "hostname": node.hostname,
-            "key_hash": node.key_hash.as_ref().map(|hash| JsonBytes::from(&hash.as_bytes()[..])),
-            "capabilities": node.capabilities,
-            "drain_id": node.drain.map(|drain| drain.id),
-            "drain_requested_at": node.drain.map(|drain| JsonTime::from(drain.requested_at)),
-            "deregistered_at": deregistration.map(|gone| JsonTime::from(gone.at)),
-            "deregistered_how": deregistration.map(|gone| gone.how.as_str()),
-            "deregistered_by": deregistration.map(|gone| &gone.by),
-            "deregistered_reason": deregistration.and_then(|gone| gone.reason.as_ref()),
-        });
-        (node.id.as_uuid(), row)
-    };
-    let refusal = |node: &Node| writes::stale("node", node.id, node.revision);
-    writes::write_guarded(connection, UPDATE, nodes, row, refusal).await?;
+    let stale = |node: &Node| writes::stale("node", node.id, node.revision);
+    NODES_UPDATE.write_guarded(connection, nodes, stale).await?;
     let left = nodes.iter().filter(|node| node.deregistration.is_some());
     let left: Vec<_> = left.map(|node| node.id.as_uuid()).collect();
     Ok(mesh::release(connection, left).await?)
 }
 
-#[derive(Serialize)]
-struct TokenRow<'a> {
-    id: Uuid,
-    project_id: Uuid,
-    provisioned_resource_id: Uuid,
-    kind: &'static str,
-    hash: JsonBytes,
-    issued_at: JsonTime,
-    expires_at: JsonTime,
-    hard_expires_at: JsonTime,
-    issued_by: Option<&'a str>,
-}
-
-async fn tokens_insert(
-    connection: &mut Connection,
-    tokens: &[&BootstrapToken],
-) -> Result<(), Failure> {
-    let rows: Vec<_> = tokens
-        .iter()
-        .map(|token| TokenRow {
-            id: token.id.as_uuid(),
-            project_id: token.project_id.as_uuid(),
-            provisioned_resource_id: token.provisioned_resource_id.as_uuid(),
-            kind: token.kind.as_str(),
-            hash: token.hash.as_bytes()[..].into(),
-            issued_at: token.issued_at.into(),
-            expires_at: token.expires_at.into(),
-            hard_expires_at: token.hard_expires_at.into(),
-            issued_by: token.issued_by.as_deref(),
-        })
-        .collect();
-    const INSERT: &str = concat!(
-        "INSERT INTO bootstrap_tokens (id, project_id, provisioned_resource_id, kind, hash, \
-         issued_at, expires_at, hard_expires_at, issued_by) SELECT given.id, \
-         given.project_id, given.provisioned_resource_id, given.kind, given.hash, \
-         given.issued_at, given.expires_at, given.hard_expires_at, given.issued_by FROM ",
-        rows_from_json!(
-            id: uuid,
-            project_id: uuid,
-            provisioned_resource_id: uuid,
-            kind: text,
-            hash: bytes,
-            issued_at: time,
-            expires_at: time,
-            hard_expires_at: time,
-            issued_by: text,
-        ),
-    );
-    Ok(writes::write(connection, INSERT, &rows).await?)
-}
+const TOKENS_INSERT: RowSet<BootstrapToken> = insert_rows!(plain, "bootstrap_tokens", |token: &BootstrapToken| {
+    id: uuid = token.id,
+    project_id: uuid = token.project_id,
+    provisioned_resource_id: uuid = token.provisioned_resource_id,
+    kind: text = token.kind,
+    hash: bytes = token.hash.as_bytes(),
+    issued_at: time = token.issued_at,
+    expires_at: time = token.expires_at,
+    hard_expires_at: time = token.hard_expires_at,
+    issued_by: text = token.issued_by,
+});
 
 /// A token has no revision; its consumption must not be overwritten. Once a
 /// node has consumed it, only a write that names that node succeeds.

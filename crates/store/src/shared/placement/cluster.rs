@@ -4,26 +4,24 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use slipway_app::ports::Listed;
 use slipway_app::ports::store::Page;
+use slipway_core::Refusal;
 use slipway_core::catalog::Name;
 use slipway_core::catalog::blueprint_version::Engine;
 use slipway_core::ids::{ClusterId, ProjectId, Revision};
 use slipway_core::placement::cluster::{
-    Cluster, ClusterAccess, ClusterAssignment, NamespacePrefix, Verification,
+    Cluster, ClusterAccess, ClusterAssignment, ClusterAssignmentSnapshot, ClusterSnapshot,
+    NamespacePrefix, Verification,
 };
 use slipway_core::placement::namespace::NamespacePhase;
-use slipway_core::placement::rules::cluster::ClusterSnapshot;
-use slipway_core::placement::rules::cluster_assignment::ClusterAssignmentSnapshot;
-
-use sqlx::types::Json;
 
 use super::catalog::project;
 use super::page::{after, fetch_one, fetch_page, now};
+use super::row_set::RowSet;
 use super::table::{self, Table};
 use super::transaction::Load;
 use super::{Connection, Row, rows, writes};
 use crate::failure::Failure;
 use crate::fault::Fault;
-use crate::micros::Micros;
 
 macro_rules! select_assignment {
     () => {
@@ -157,71 +155,42 @@ pub(crate) fn assignment(row: &Row) -> Result<ClusterAssignment, Fault> {
     })
 }
 
-pub(crate) async fn insert(connection: &mut Connection, cluster: &Cluster) -> Result<(), Failure> {
-    let query = sqlx::query(
-        "INSERT INTO clusters (id, name, engine, substrate_uid, namespace_prefix, created_at, \
-         updated_at, region, access) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) \
-         ON CONFLICT DO NOTHING",
-    )
-    .bind(cluster.id.as_uuid())
-    .bind(cluster.name.as_str())
-    .bind(cluster.engine.as_str())
-    .bind(cluster.substrate_uid.as_deref())
-    .bind(cluster.namespace_prefix.as_str())
-    .bind(Micros::from(cluster.created_at))
-    .bind(Micros::from(cluster.updated_at))
-    .bind(cluster.region.as_ref().map(Name::as_str))
-    .bind(cluster.access.as_ref().map(ToString::to_string));
-    table::insert(connection, query, "name", cluster.name.as_str()).await
-}
+pub(crate) const INSERT: RowSet<Cluster> = insert_rows!(guarded, "clusters", |cluster: &Cluster| {
+    id: uuid = cluster.id,
+    name: text = cluster.name,
+    engine: text = cluster.engine,
+    substrate_uid: text = cluster.substrate_uid,
+    namespace_prefix: text = cluster.namespace_prefix.as_str(),
+    region: text = cluster.region,
+    access: text = cluster.access.as_ref().map(ToString::to_string),
+    created_at: time = cluster.created_at,
+    updated_at: time = cluster.updated_at,
+});
 
-pub(crate) async fn assignment_insert(
-    connection: &mut Connection,
-    current: &ClusterAssignment,
-) -> Result<(), Failure> {
-    sqlx::query(
-        "INSERT INTO cluster_assignments (project_id, cluster_id, namespace, namespace_phase, \
-         created_at, updated_at, withdrawn_at, status) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
-    )
-    .bind(current.project_id.as_uuid())
-    .bind(current.cluster_id.as_uuid())
-    .bind(&current.namespace)
-    .bind(current.namespace_phase.as_str())
-    .bind(Micros::from(current.created_at))
-    .bind(Micros::from(current.updated_at))
-    .bind(current.withdrawn_at.map(Micros::from))
-    .bind(Json(&current.status))
-    .execute(connection)
-    .await?;
-    Ok(())
-}
+pub(crate) const ASSIGNMENT_INSERT: RowSet<ClusterAssignment> = insert_rows!(plain, "cluster_assignments", |current: &ClusterAssignment| {
+    project_id: uuid = current.project_id,
+    cluster_id: uuid = current.cluster_id,
+    namespace: text = current.namespace,
+    namespace_phase: text = current.namespace_phase,
+    created_at: time = current.created_at,
+    updated_at: time = current.updated_at,
+    withdrawn_at: time = current.withdrawn_at,
+    status: json = current.status,
+});
+
+const ASSIGNMENT_UPDATE: RowSet<ClusterAssignment> = update_rows!(dated, "cluster_assignments" by project_id, |current: &ClusterAssignment| {
+    cluster_id: uuid = current.cluster_id,
+    namespace: text = current.namespace,
+    namespace_phase: text = current.namespace_phase,
+    withdrawn_at: time = current.withdrawn_at,
+    status: json = current.status,
+});
 
 pub(crate) async fn assignment_update(
     connection: &mut Connection,
     current: &ClusterAssignment,
 ) -> Result<(), Failure> {
-    let updated = sqlx::query(sql!(
-        "UPDATE cluster_assignments SET cluster_id = $3, namespace = $4, namespace_phase = $5, \
-         withdrawn_at = $6, status = $7, revision = revision + 1, updated_at = ",
-        greatest,
-        "(",
-        now,
-        ", updated_at) WHERE project_id = $1 AND revision = $2"
-    ))
-    .bind(current.project_id.as_uuid())
-    .bind(current.revision.0)
-    .bind(current.cluster_id.as_uuid())
-    .bind(&current.namespace)
-    .bind(current.namespace_phase.as_str())
-    .bind(current.withdrawn_at.map(Micros::from))
-    .bind(Json(&current.status))
-    .execute(connection)
-    .await?
-    .rows_affected();
-    writes::one_row(updated, || {
-        writes::stale("cluster assignment of project", current.project_id, current.revision)
-    })
+    ASSIGNMENT_UPDATE.write_guarded(connection, &[current], stale).await
 }
 
 pub(crate) async fn assignment_delete(
@@ -235,7 +204,9 @@ pub(crate) async fn assignment_delete(
             .execute(connection)
             .await?
             .rows_affected();
-    writes::one_row(deleted, || {
-        writes::stale("cluster assignment of project", current.project_id, current.revision)
-    })
+    writes::one_row(deleted, || stale(current))
+}
+
+fn stale(current: &ClusterAssignment) -> Refusal {
+    writes::stale("cluster assignment of project", current.project_id, current.revision)
 }

@@ -16,11 +16,11 @@ use uuid::Uuid;
 
 use super::catalog::version_hydrate;
 use super::page::{after, hydrate, listed, now, readable};
+use super::row_set::RowSet;
 use super::transaction::Load;
 use super::{Connection, Row, rows, writes};
 use crate::failure::Failure;
 use crate::fault::Fault;
-use crate::micros::Micros;
 
 /// Selects the newest version whose definitions are to be installed, by the
 /// order in which declarations choose.
@@ -227,53 +227,41 @@ pub(crate) async fn list(
     }))
 }
 
+const INSERT: RowSet<InstalledDefinitions> = insert_rows!(guarded, "blueprint_definitions", |definitions: &InstalledDefinitions| {
+    cluster_id: uuid = definitions.cluster_id,
+    blueprint_id: uuid = definitions.blueprint_id,
+    wanted_version: text = definitions.wanted,
+    found_version: text = definitions.found,
+    phase: text = definitions.phase,
+    problem: text = definitions.problem,
+    since: time = definitions.since,
+    updated_at: time = definitions.updated_at,
+});
+
+const UPDATE: RowSet<InstalledDefinitions> = update_rows!(
+    dated,
+    "blueprint_definitions" by cluster_id blueprint_id,
+    |definitions: &InstalledDefinitions| {
+        wanted_version: text = definitions.wanted,
+        found_version: text = definitions.found,
+        phase: text = definitions.phase,
+        problem: text = definitions.problem,
+        since: time = definitions.since,
+    }
+);
+
 pub(crate) async fn insert(
     connection: &mut Connection,
     definitions: &InstalledDefinitions,
 ) -> Result<(), Failure> {
-    let inserted = sqlx::query(
-        "INSERT INTO blueprint_definitions (cluster_id, blueprint_id, wanted_version, \
-         found_version, phase, problem, since, updated_at) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING",
-    )
-    .bind(definitions.cluster_id.as_uuid())
-    .bind(definitions.blueprint_id.as_uuid())
-    .bind(&definitions.wanted)
-    .bind(definitions.found.as_deref())
-    .bind(definitions.phase.as_str())
-    .bind(definitions.problem.as_deref())
-    .bind(Micros::from(definitions.since))
-    .bind(Micros::from(definitions.updated_at))
-    .execute(connection)
-    .await?
-    .rows_affected();
-    writes::one_row(inserted, || stale(definitions))
+    INSERT.write_guarded(connection, &[definitions], stale).await
 }
 
 pub(crate) async fn update(
     connection: &mut Connection,
     definitions: &InstalledDefinitions,
 ) -> Result<(), Failure> {
-    let updated = sqlx::query(sql!(
-        "UPDATE blueprint_definitions SET wanted_version = $4, found_version = $5, phase = $6, \
-         problem = $7, since = $8, revision = revision + 1, updated_at = ",
-        greatest,
-        "(",
-        now,
-        ", updated_at) WHERE cluster_id = $1 AND blueprint_id = $2 AND revision = $3"
-    ))
-    .bind(definitions.cluster_id.as_uuid())
-    .bind(definitions.blueprint_id.as_uuid())
-    .bind(definitions.revision.0)
-    .bind(&definitions.wanted)
-    .bind(definitions.found.as_deref())
-    .bind(definitions.phase.as_str())
-    .bind(definitions.problem.as_deref())
-    .bind(Micros::from(definitions.since))
-    .execute(connection)
-    .await?
-    .rows_affected();
-    writes::one_row(updated, || stale(definitions))
+    UPDATE.write_guarded(connection, &[definitions], stale).await
 }
 
 fn stale(definitions: &InstalledDefinitions) -> slipway_core::Refusal {

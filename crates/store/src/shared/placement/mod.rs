@@ -7,4 +7,6 @@ pub(crate) mod namespace;
 pub(crate) mod port;
 pub(crate) mod write;
 
-use super::{Backend, Connection, Row, catalog, deletion, page, rows, table, transaction, writes};
+use super::{
+    Backend, Connection, Row, catalog, deletion, page, row_set, rows, table, transaction, writes,
+};

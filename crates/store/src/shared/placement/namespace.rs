@@ -7,7 +7,7 @@ use slipway_app::placement::port::Found;
 use slipway_core::broker::phase::Phase;
 use slipway_core::catalog::blueprint_version::{CompositeType, Engine};
 use slipway_core::ids::{CloudCredentialId, CloudId, ClusterId, ProjectId};
-use slipway_core::placement::rules::cluster_choice::Candidate;
+use slipway_core::placement::cluster::Candidate;
 use slipway_core::placement::shared_objects::{ProjectNamespace, ProviderUse};
 use slipway_durable::database::End;
 use sqlx::Row as _;

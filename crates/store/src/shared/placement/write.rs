@@ -3,6 +3,7 @@
 
 use slipway_core::placement::PlacementWrite;
 
+use super::table::insert;
 use super::{Connection, cluster, definitions};
 use crate::failure::Failure;
 
@@ -11,9 +12,11 @@ pub(crate) async fn apply(
     write: &PlacementWrite,
 ) -> Result<(), Failure> {
     match write {
-        PlacementWrite::ClusterInsert(row) => cluster::insert(connection, row).await,
+        PlacementWrite::ClusterInsert(row) => {
+            insert(connection, &cluster::INSERT, row, "name").await
+        }
         PlacementWrite::ClusterAssignmentInsert(row) => {
-            cluster::assignment_insert(connection, row).await
+            cluster::ASSIGNMENT_INSERT.write(connection, &[row]).await
         }
         PlacementWrite::ClusterAssignmentUpdate(row) => {
             cluster::assignment_update(connection, row).await
