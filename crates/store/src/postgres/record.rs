@@ -24,7 +24,8 @@ use super::{Backend, Connection};
 use crate::failure::Failure;
 use crate::micros::Micros;
 
-const RECORD: &str = "WITH moved AS (\
+const RECORD: &str = concat!(
+    "WITH moved AS (\
     UPDATE provisioned_resources AS a SET \
         status = coalesce(given.status, a.status), \
         phase_since = coalesce(given.phase_since, a.phase_since), \
@@ -42,9 +43,9 @@ const RECORD: &str = "WITH moved AS (\
         revision = CASE WHEN given.status IS NULL THEN a.revision ELSE a.revision + 1 END, \
         updated_at = CASE WHEN given.status IS NULL THEN a.updated_at \
             ELSE greatest(clock_timestamp(), a.updated_at) END, \
-        failures = given.failures, claimed_by = NULL, lease_until = NULL, \
-        due_at = clock_timestamp() + given.micros * interval '1 microsecond' \
-    FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::bigint[], $5::integer[], \
+        failures = given.failures, ",
+    release_assignments!(sql!(given_micros)),
+    " FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::bigint[], $5::integer[], \
         $6::text[], $7::timestamptz[], $8::text[], $9::uuid[], $10::timestamptz[], \
         $11::jsonb[], $12::timestamptz[], $13::text[], $14::text[], $15::text[], \
         $16::uuid[], $17::text[], $18::jsonb[], $19::timestamptz[], $20::uuid[], \
@@ -55,9 +56,9 @@ const RECORD: &str = "WITH moved AS (\
         observed, line_at, from_phase, to_phase, why, \
         event_id, event_type, payload, occurred_at, audit_id, \
         audit_at, actor, verb, details, unsettled_since, absence_proven_at) \
-    WHERE a.id = given.id AND a.revision = given.revision \
-        AND a.claim_token = given.claim_token AND a.wake = a.claimed_wake \
-    RETURNING a.id, a.revision, a.project_id, given.line_at, given.from_phase, \
+    WHERE a.id = given.id AND a.revision = given.revision AND a.wake = a.claimed_wake AND ",
+    slipway_durable::release_condition!("a", "given.claim_token"),
+    " RETURNING a.id, a.revision, a.project_id, given.line_at, given.from_phase, \
         given.to_phase, given.why, given.event_id, given.event_type, given.payload, \
         given.occurred_at, given.audit_id, given.audit_at, given.actor, given.verb, \
         given.details), \
@@ -75,7 +76,8 @@ entries AS (\
         details) \
     SELECT audit_id, audit_at, actor, verb, $27, id, project_id, details \
     FROM moved WHERE audit_id IS NOT NULL) \
-SELECT id FROM moved";
+SELECT id FROM moved"
+);
 
 /// Answers the attempts that were written.
 pub(super) async fn record(

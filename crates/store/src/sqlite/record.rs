@@ -24,7 +24,7 @@ use super::{Backend, Connection};
 use crate::failure::Failure;
 use crate::micros::Micros;
 
-const RECORD: &str = sql!(
+const RECORD: &str = concat!(
     "UPDATE provisioned_resources SET \
         status = coalesce($6, status), phase_since = coalesce($7, phase_since), \
         failure_reason = CASE WHEN $6 IS NULL THEN failure_reason ELSE $8 END, \
@@ -35,13 +35,13 @@ const RECORD: &str = sql!(
         observed = coalesce($11, observed), \
         revision = CASE WHEN $6 IS NULL THEN revision ELSE revision + 1 END, \
         updated_at = CASE WHEN $6 IS NULL THEN updated_at ELSE max(",
-    now,
+    sql!(now),
     ", updated_at) END, \
-        failures = $5, claimed_by = NULL, lease_until = NULL, due_at = ",
-    now,
-    " + $4 \
-        WHERE id = $1 AND revision = $2 AND claim_token = $3 AND wake = claimed_wake \
-        RETURNING 1; \
+        failures = $5, ",
+    release_assignments!("$4"),
+    " WHERE id = $1 AND revision = $2 AND wake = claimed_wake AND ",
+    slipway_durable::release_condition!("provisioned_resources", "$3"),
+    " RETURNING 1; \
      INSERT INTO phase_history (provisioned_resource_id, seq, at, from_phase, to_phase, why) \
         SELECT $1, $2 + 1, $12, $13, $14, $15 WHERE changes() = 1 AND $12 IS NOT NULL; \
      INSERT INTO audit_entries (id, at, actor, verb, subject_kind, subject_id, project_id, \

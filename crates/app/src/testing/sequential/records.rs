@@ -1,14 +1,15 @@
 //! Records without a lock: written as a whole if nothing changed that the tick
 //! was decided on, and not at all otherwise.
 
-use slipway_core::Phase;
+use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::commit::{Commit, Recheck, Recorded};
 use slipway_core::ids::Revision;
+use slipway_core::{ErrorKind, Phase};
 
 use crate::broker::port::{Claimed, ResourceKey};
 use crate::ports::store::Page;
 use crate::testing::worker::released;
-use crate::testing::world::{Declared, World};
+use crate::testing::world::{Declared, World, refused};
 
 /// The record of a tick that makes a resource with its node Ready.
 async fn about_to_be_ready(world: &World) -> (Declared, Claimed, Recorded) {
@@ -106,6 +107,13 @@ pub(super) async fn a_record_misses_whatever_it_did_not_see(world: &World) {
         .attempt_release(&[released(claimed, Recheck::Now)])
         .await
         .expect("a release");
+    // A release leaves the token as it is: the record must also name that the claim is
+    // not released.
+    misses(world, &record, "the claim was released").await;
+    let commit: Commit = record.commit().clone();
+    let mut rule = |_: &ResourceSnapshot| Ok(commit.clone());
+    let decided = world.store.broker.decide(ResourceKey::Attempt(declared.attempt), &mut rule);
+    assert_eq!(refused(decided.await), ErrorKind::ClaimLost, "and so must a locked one");
     world.claim_now(declared.attempt).await;
     misses(world, &record, "another worker has the claim").await;
 }
@@ -128,7 +136,7 @@ pub(super) async fn nobody_claims_what_is_being_decided(world: &World) {
     world.wake(declared.attempt).await.expect("a wake");
     let (store, partition) = (world.store.clone(), world.partition);
     let mut claimed = None;
-    let mut rule = |_: &slipway_core::broker::snapshot::ResourceSnapshot| {
+    let mut rule = |_: &ResourceSnapshot| {
         // The rule runs inside the transaction; meanwhile another connection claims.
         let store = store.clone();
         let claim = async move {
