@@ -171,7 +171,9 @@ impl Commit {
             && seen <= 1
             && (said == 0 || (updates == 1 && lines == 1 && self.audit.len() == 1))
             && self.events.len() <= 1
-            && self.events.iter().all(|event| event.subject == attempt.into())
+            && self.events.iter().all(|event| {
+                event.subject == attempt.into() && event.project_id.is_some()
+            })
             && self.audit.iter().all(plain)
             && self.wakes.is_empty()
     }

@@ -59,7 +59,8 @@ pub(crate) async fn events(
     }
     sqlx::query(
         "INSERT INTO event_prunes (project_id, position) SELECT project_id, max(position) \
-         FROM event_positions WHERE position > $1 AND position <= $2 GROUP BY project_id \
+         FROM event_positions WHERE position > $1 AND position <= $2 \
+         AND project_id IS NOT NULL GROUP BY project_id \
          ON CONFLICT (project_id) DO UPDATE SET position = excluded.position",
     )
     .bind(span.pruned)
