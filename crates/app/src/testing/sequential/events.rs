@@ -10,6 +10,7 @@ use slipway_core::event::Event;
 use slipway_core::ids::{AuditEntryId, ProjectId, SubscriptionId};
 use slipway_core::{ErrorKind, Phase};
 
+use crate::access::port::{AuditFilter, AuditOrder};
 use crate::broker::port::ResourceKey;
 use crate::events::port::{ClaimedSubscription, Published, Subscription};
 use crate::ports::store::Page;
@@ -214,6 +215,26 @@ pub(super) async fn history_and_audit_of_what_is_there_are_kept(world: &World) {
     assert_eq!(audit(Duration::ZERO).await, 0, "the rest is about what is there");
     world.delete(there.resource).await.expect("a deletion");
     world.drive(there.attempt, Phase::Deleted).await;
-    assert!(audit(Duration::ZERO).await >= 2, "its declaration is among them");
+    // The audit is pruned first here, and must not take lines out of a history that is kept.
+    let history = store.broker.history_list(there.attempt).await.expect("a history");
+    let declared = async || {
+        let filter = AuditFilter {
+            subject: Some(there.resource.as_uuid()),
+            verb: Some("resource.declare".to_owned()),
+            ..AuditFilter::default()
+        };
+        let page = Page { after: None, limit: 10 };
+        let entries = store.access.audit_list(&filter, AuditOrder::OldestFirst, page).await;
+        entries.expect("a list").items.len()
+    };
+    audit(Duration::ZERO).await;
+    assert_eq!(audit(Duration::ZERO).await, 0, "the rest are lines of a history");
+    let kept = store.broker.history_list(there.attempt).await.expect("a history");
+    assert_eq!((kept, declared().await), (history, 1));
     assert!(store.operations.history_prune(Duration::ZERO, 1_000).await.expect("a count") > 0);
+    assert_eq!(store.operations.history_prune(Duration::ZERO, 1_000).await.expect("a count"), 0);
+    assert!(store.broker.history_list(there.attempt).await.expect("a history").is_empty());
+    assert_eq!(declared().await, 1, "an entry outlives the history");
+    assert!(audit(Duration::ZERO).await >= 2, "its declaration is among them");
+    assert_eq!(declared().await, 0);
 }

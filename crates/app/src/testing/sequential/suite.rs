@@ -52,6 +52,7 @@ pub async fn conformance(store: Stores) {
     renewals::a_claim_given_back_is_not_renewed(&world).await;
     renewals::a_wake_outlives_a_renewal(&world).await;
 
+    records::a_history_has_quiet_and_announced_changes_in_order(&world).await;
     records::a_record_is_written_whole_and_gives_the_claim_back(&world).await;
     records::a_record_misses_whatever_it_did_not_see(&world).await;
     records::a_record_that_misses_takes_no_other_with_it(&world).await;

@@ -17,7 +17,7 @@ use slipway_core::operations::control::Control;
 use uuid::Uuid;
 
 use super::catalog::seed;
-use super::{Backend, clock, control, counts, installation, retention, tasks};
+use super::{Backend, clock, control, counts, history, installation, retention, tasks};
 
 /// A probe waits two seconds for an answer; ours comes before its timeout.
 const PING_LIMIT: Duration = Duration::from_millis(1_800);
@@ -108,7 +108,7 @@ impl OperationsStore for Backend {
     }
 
     async fn history_prune(&self, keep: Duration, limit: u32) -> Result<u64, Error> {
-        self.statement((keep, limit), retention::histories).await
+        self.write((keep, limit), history::prune).await
     }
 
     async fn audit_prune(
