@@ -40,7 +40,7 @@ pub(crate) async fn make(pool: &Pool, count: u32, state: State) -> anyhow::Resul
              FROM numbers, projects, blueprint_versions, cloud_credentials, clusters"
         ),
         format!(
-            "INSERT INTO phase_history (provisioned_resource_id, seq, to_phase, why) {numbers} \
+            "INSERT INTO state_changes (subject_id, revision, to_state, why) {numbers} \
              SELECT ID(b2), 1, '{phase}', 'declared' FROM numbers"
         ),
     ];

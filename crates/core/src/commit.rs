@@ -31,7 +31,8 @@ pub enum Write {
     Access(AccessWrite),
     /// All blockers of a subject; replaces the earlier set.
     BlockersReplace(Subject, Vec<Blocker>),
-    /// One more line of the subject's history.
+    /// A quiet state change: one more line of the subject's history. One that is
+    /// announced is part of its audit entry instead, see [`AuditEntry::change`].
     HistoryAppend(StateChange),
     /// Releases the claim. Fails the commit if the claim was lost.
     Release(Release),
@@ -49,7 +50,9 @@ impl From<PlacementWrite> for Write {
     }
 }
 
-/// A subject enters a state.
+/// A subject enters a state. A commit has each state change once: in the audit entry
+/// that announces it, or in a write of the history. The history of a subject is the
+/// list of both, see [`Commit::state_changes`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StateChange {
     pub subject: Subject,
@@ -142,9 +145,19 @@ impl Commit {
         }
     }
 
+    /// The state changes of this commit, quiet and announced.
+    pub fn state_changes(&self) -> impl Iterator<Item = &StateChange> {
+        let quiet = self.writes.iter().filter_map(|write| match write {
+            Write::HistoryAppend(change) => Some(change),
+            _ => None,
+        });
+        quiet.chain(self.audit.iter().filter_map(|entry| entry.change.as_ref()))
+    }
+
     /// Whether this is the record of a tick that writes only the row of its
-    /// attempt and what reports on it: at most one history line, one event and
-    /// one audit entry, each about this attempt, and the release of the claim.
+    /// attempt and what reports on it: at most one state change of this attempt,
+    /// quiet or announced by one event and one audit entry, and the release of the
+    /// claim.
     fn is_plain_record_of(&self, attempt: ProvisionedResourceId) -> bool {
         let (mut updates, mut lines, mut seen, mut releases) = (0, 0, 0, 0);
         for write in &self.writes {
@@ -158,21 +171,16 @@ impl Commit {
                 _ => return false,
             }
         }
-        // Without a new revision, these entries could be written twice.
-        let said = lines + self.events.len() + self.audit.len();
-        let plain = |entry: &AuditEntry| {
-            entry.subject == attempt.into()
-                && entry.project_id.is_some()
-                && entry.reason.is_none()
-                && entry.correlation_id.is_none()
+        let announced = match (&self.events[..], &self.audit[..]) {
+            ([], []) => 0,
+            ([event], [entry]) if is_plain_announcement_of(attempt, event, entry) => 1,
+            _ => return false,
         };
+        // Without a new revision, a state change could be written twice.
         releases == 1
             && updates <= 1
             && seen <= 1
-            && (said == 0 || (updates == 1 && lines == 1 && self.audit.len() == 1))
-            && self.events.len() <= 1
-            && self.events.iter().all(|event| event.subject == attempt.into())
-            && self.audit.iter().all(plain)
+            && lines + announced <= updates
             && self.wakes.is_empty()
     }
 
@@ -184,13 +192,34 @@ impl Commit {
     }
 }
 
+/// Whether the entry announces a change of this attempt and has nothing else that the
+/// event and the row of the attempt do not have.
+fn is_plain_announcement_of(
+    attempt: ProvisionedResourceId,
+    event: &Event,
+    entry: &AuditEntry,
+) -> bool {
+    let of_entry = |change: &StateChange| {
+        change.subject == attempt.into() && change.at == entry.at && event.occurred_at == entry.at
+    };
+    entry.subject == attempt.into()
+        && entry.change.as_ref().is_some_and(of_entry)
+        && entry.project_id.is_some()
+        && entry.reason.is_none()
+        && entry.correlation_id.is_none()
+        && event.subject == attempt.into()
+        && event.project_id == entry.project_id
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::Value;
 
     use super::*;
+    use crate::access::audit::{About, Actor};
+    use crate::broker::event::{READY, announce};
     use crate::broker::phase::Phase;
-    use crate::fixtures::{mk_attempt, mk_node, mk_snapshot};
+    use crate::fixtures::{at, mk_attempt, mk_node, mk_snapshot};
 
     /// Only writes that the row of the attempt guards go without a lock.
     #[test]
@@ -222,5 +251,59 @@ mod tests {
         }
         let woken = Commit { writes: vec![release], wakes: vec![id.into()], ..Commit::default() };
         assert!(Recorded::new(id, revision, woken).is_none());
+    }
+
+    /// A state change is quiet or announced as a whole, and comes with the new row.
+    #[test]
+    fn a_record_has_its_state_change_once() {
+        let attempt = mk_attempt(Phase::Enrolling);
+        let (id, revision, now) = (attempt.id(), attempt.revision(), at(5));
+        let release = Write::Release(Release {
+            subject: id.into(),
+            claim_token: ClaimToken(1),
+            recheck: Recheck::Now,
+            failures: 0,
+        });
+        let change = StateChange {
+            subject: id.into(),
+            revision: revision.next(),
+            at: now,
+            from: Some("Enrolling"),
+            to: "Ready",
+            why: String::new(),
+        };
+        let about = About::new(id).of(attempt.project_id()).at(revision.next());
+        let entry = AuditEntry::new("test.change", &Actor::new("loop:test"), about, now);
+        let announced = Commit {
+            writes: vec![Write::Broker(BrokerWrite::AttemptUpdate(attempt.clone())), release],
+            events: vec![announce(READY, &attempt, revision.next(), now)],
+            audit: vec![entry.clone().changing(change.clone())],
+            wakes: Vec::new(),
+        };
+        let line = Write::HistoryAppend(change.clone());
+        let unannounced = Commit { events: vec![], audit: vec![], ..announced.clone() };
+        let mut quiet = unannounced.clone();
+        quiet.writes.push(line.clone());
+        for commit in [&announced, &quiet] {
+            assert_eq!(commit.state_changes().collect::<Vec<_>>(), [&change]);
+            assert!(Recorded::new(id, revision, commit.clone()).is_some(), "{commit:?}");
+        }
+        let mut twice = announced.clone();
+        twice.writes.push(line.clone());
+        let mut both = quiet.clone();
+        both.writes.push(line);
+        let mut without_the_row = announced.clone();
+        without_the_row.writes.remove(0);
+        let half = Commit { audit: vec![], ..announced.clone() };
+        let unsaid = Commit { events: vec![], ..announced.clone() };
+        let bare = Commit { audit: vec![entry], ..announced.clone() };
+        let late = StateChange { at: at(6), ..change };
+        let mut later = announced.clone();
+        later.audit[0].change = Some(late);
+        let mut elsewhere = announced;
+        elsewhere.events[0].project_id = None;
+        for commit in [twice, both, without_the_row, half, unsaid, bare, later, elsewhere] {
+            assert!(Recorded::new(id, revision, commit.clone()).is_none(), "{commit:?}");
+        }
     }
 }

@@ -21,7 +21,9 @@ pub struct PositionedEvent {
     pub position: i64,
     pub event_type: String,
     pub aggregate_id: Uuid,
-    pub project_id: ProjectId,
+    /// `None` for a subject that belongs to no project; only readers of all
+    /// projects see the event.
+    pub project_id: Option<ProjectId>,
     pub revision: Revision,
     pub occurred_at: Timestamp,
     pub payload: Value,

@@ -153,14 +153,15 @@ pub trait OperationsStore, intercepted by OperationsIntercept {
     /// that is due too early does no harm: its tick finds it in order.
     async fn schedule_pull_in(&self, jump: Duration, lease: Duration) -> Result<u64, Error>;
 
-    /// Removes the history of attempts whose resource has been gone for longer
+    /// Ends the history of attempts whose resource has been gone for longer
     /// than `keep`; of `limit` attempts at most. A resource that is not gone,
-    /// or has an open leak record, keeps all of its history.
+    /// or has an open leak record, keeps all of its history. Audit entries that
+    /// were lines of it stay in the audit. Answers how many lines there were.
     async fn history_prune(&self, keep: Duration, limit: u32) -> Result<u64, Error>;
 
     /// Reads up to `limit` audit entries after this one, in the order of their
     /// ids, which is that of time, and removes those older than `keep` whose
-    /// subject is gone.
+    /// subject is gone. A line of a history stays until that history ends.
     async fn audit_prune(
         &self,
         keep: Duration,

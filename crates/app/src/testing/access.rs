@@ -184,7 +184,7 @@ async fn what_belongs_to_a_project_is_told_apart(world: &World) {
     let store = &world.store;
     let events = store.events.event_list_in(own_id, Page { after: None, limit: ALL }).await;
     let events = events.expect("a list");
-    assert!(events.len() >= 2 && events.iter().all(|event| event.project_id == own_id));
+    assert!(events.len() >= 2 && events.iter().all(|event| event.project_id == Some(own_id)));
     assert!(events.is_sorted_by_key(|event| event.position));
     let after = Page { after: Some(events[0].position), limit: 1 };
     assert_eq!(store.events.event_list_in(own_id, after).await.expect("a page")[..], events[1..2]);

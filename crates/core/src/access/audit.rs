@@ -4,6 +4,7 @@
 use serde_json::Value;
 use uuid::Uuid;
 
+use crate::commit::StateChange;
 use crate::event::derive_id;
 use crate::ids::{AuditEntryId, ProjectId, Revision};
 use crate::subject::Subject;
@@ -36,6 +37,9 @@ pub struct AuditEntry {
     pub reason: Option<String>,
     pub details: Value,
     pub correlation_id: Option<String>,
+    /// The state change that the entry announces. Its subject may be another one: a
+    /// request about a resource changes the state of its attempt.
+    pub change: Option<StateChange>,
 }
 
 /// What an entry is about, and what makes its id unique.
@@ -86,6 +90,7 @@ impl AuditEntry {
             reason: None,
             details: Value::Object(serde_json::Map::new()),
             correlation_id: actor.correlation_id.clone(),
+            change: None,
         }
     }
 
@@ -96,6 +101,11 @@ impl AuditEntry {
 
     pub fn with(mut self, details: Value) -> Self {
         self.details = details;
+        self
+    }
+
+    pub fn changing(mut self, change: StateChange) -> Self {
+        self.change = Some(change);
         self
     }
 }

@@ -164,24 +164,26 @@ pub fn declare(
 
     let event = event::announce(event::REQUESTED, &attempt, Revision::FIRST, snapshot.now);
     let subject = About::new(resource.id).of(project_id).at(Revision::FIRST);
-    let audit = AuditEntry::new("resource.declare", actor, subject, snapshot.now).with(json!({
+    let details = json!({
         "handle": resource.handle,
         "blueprint": blueprint.slug,
         "version": blueprint.version,
         "provisioned_resource_id": attempt.id(),
-    }));
+    });
+    let change = StateChange {
+        subject: attempt.id().into(),
+        revision: Revision::FIRST,
+        at: snapshot.now,
+        from: None,
+        to: Phase::Pending.as_str(),
+        why: "declared".to_owned(),
+    };
+    let audit = AuditEntry::new("resource.declare", actor, subject, snapshot.now);
+    let audit = audit.with(details).changing(change);
     Ok(Commit {
         wakes: vec![attempt.id().into()],
         writes: vec![
             Write::Broker(BrokerWrite::ResourceInsert(resource)),
-            Write::HistoryAppend(StateChange {
-                subject: attempt.id().into(),
-                revision: Revision::FIRST,
-                at: snapshot.now,
-                from: None,
-                to: Phase::Pending.as_str(),
-                why: "declared".to_owned(),
-            }),
             Write::Broker(BrokerWrite::AttemptInsert(attempt)),
         ],
         events: vec![event],
@@ -221,13 +223,15 @@ mod tests {
             commit.writes[..],
             [
                 Write::Broker(BrokerWrite::ResourceInsert(_)),
-                Write::HistoryAppend(_),
                 Write::Broker(BrokerWrite::AttemptInsert(_))
             ]
         ));
         assert_eq!(commit.events.len(), 1);
         assert_eq!(commit.events[0].event_type, event::REQUESTED);
         assert_eq!(commit.audit[0].verb, "resource.declare");
+        let change = commit.audit[0].change.as_ref().unwrap();
+        assert_eq!((change.from, change.to), (None, "Pending"));
+        assert_eq!(change.subject.id, commit.events[0].subject.id, "of the attempt");
         assert_eq!(commit.wakes.len(), 1);
     }
 

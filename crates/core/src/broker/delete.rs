@@ -35,7 +35,7 @@ pub fn request(
     match &snapshot.deletion {
         Some(retrying) if Scope::of(retrying) == Scope::Attempt => {
             let revision = snapshot.resource.revision.next();
-            let mut commit = teardown::order_only(snapshot, order, revision);
+            let mut commit = teardown::order_only(snapshot, order, revision, None);
             commit.writes.push(Write::Deletion(DeletionWrite::DeletionUpdate(Deletion {
                 state: DeletionState::Cancelled,
                 ..retrying.clone()

@@ -143,8 +143,8 @@ fn advance(snapshot: &ResourceSnapshot, tick: &Tick<'_>) -> ProvisionedResource 
     }
 }
 
-/// Writes a transition: the row, its history, its event, and the end of the
-/// deletion if the attempt is Deleted now.
+/// Writes a transition: the row, its event and audit entry if it is announced, a line
+/// of history if not, and the end of the deletion if the attempt is Deleted now.
 fn transition_to(
     commit: &mut Commit,
     snapshot: &ResourceSnapshot,
@@ -155,21 +155,23 @@ fn transition_to(
     let now = snapshot.now;
     let revision = attempt.revision().next();
     commit.writes.push(Write::Broker(BrokerWrite::AttemptUpdate(attempt.clone())));
-    commit.writes.push(Write::HistoryAppend(StateChange {
+    let change = StateChange {
         subject: attempt.id().into(),
         revision,
         at: now,
         from: Some(snapshot.attempt.phase().as_str()),
         to: attempt.phase().as_str(),
         why: why(tick),
-    }));
-    if let Some(event_type) = event::of_transition(attempt.phase()) {
-        commit.events.push(event::announce(event_type, attempt, revision, now));
+    };
+    match event::of_transition(attempt.phase()) {
+        None => commit.writes.push(Write::HistoryAppend(change)),
+        Some(event_type) => {
+            commit.events.push(event::announce(event_type, attempt, revision, now));
+            let subject = subject(attempt, revision);
+            let entry = AuditEntry::new("provisioned_resource.phase", actor, subject, now);
+            commit.audit.push(entry.changing(change));
+        }
     }
-    commit.audit.push(
-        AuditEntry::new("provisioned_resource.phase", actor, subject(attempt, revision), now)
-            .with(json!({ "from": snapshot.attempt.phase(), "to": attempt.phase() })),
-    );
     if attempt.phase() == Phase::Deleted {
         release(commit, snapshot, actor);
     }
@@ -204,11 +206,7 @@ fn release(commit: &mut Commit, snapshot: &ResourceSnapshot, actor: &Actor) {
         commit.wakes.push(next.id().into());
         let subject = subject(&next, Revision::FIRST);
         let follows = json!({ "attempt": next.attempt(), "follows": snapshot.attempt.id() });
-        commit.audit.push(
-            AuditEntry::new("provisioned_resource.follow", actor, subject, now).with(follows),
-        );
-        commit.writes.push(Write::Broker(BrokerWrite::AttemptInsert(next.clone())));
-        commit.writes.push(Write::HistoryAppend(StateChange {
+        let change = StateChange {
             subject: next.id().into(),
             revision: Revision::FIRST,
             at: now,
@@ -219,7 +217,10 @@ fn release(commit: &mut Commit, snapshot: &ResourceSnapshot, actor: &Actor) {
                 next.attempt(),
                 snapshot.attempt.attempt()
             ),
-        }));
+        };
+        let entry = AuditEntry::new("provisioned_resource.follow", actor, subject, now);
+        commit.audit.push(entry.with(follows).changing(change));
+        commit.writes.push(Write::Broker(BrokerWrite::AttemptInsert(next)));
     }
 }
 

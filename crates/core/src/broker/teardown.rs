@@ -53,17 +53,17 @@ pub(crate) fn begin(
 ) -> Commit {
     let now = snapshot.now;
     let revision = leaving.revision().next();
-    let mut commit = order_only(snapshot, order, revision);
-    commit.events.push(event::announce(event::DELETING, &leaving, revision, now));
-    commit.wakes.push(leaving.id().into());
-    commit.writes.push(Write::HistoryAppend(StateChange {
+    let change = StateChange {
         subject: leaving.id().into(),
         revision,
         at: now,
         from: Some(snapshot.attempt.phase().as_str()),
         to: leaving.phase().as_str(),
         why: format!("{} by {}", order.verb, order.actor.name),
-    }));
+    };
+    let mut commit = order_only(snapshot, order, revision, Some(change));
+    commit.events.push(event::announce(event::DELETING, &leaving, revision, now));
+    commit.wakes.push(leaving.id().into());
     commit.writes.push(Write::Broker(BrokerWrite::AttemptUpdate(leaving)));
     // No node may enrol for an attempt in teardown.
     let unused = |token: &&BootstrapToken| token.consumed.is_none() && token.revoked_at.is_none();
@@ -76,11 +76,13 @@ pub(crate) fn begin(
     commit
 }
 
-/// Only the deletion record and its audit entry, for an attempt in teardown already.
+/// Only the deletion record and its audit entry, which announces the change of the
+/// attempt's state; none for an attempt in teardown already.
 pub(crate) fn order_only(
     snapshot: &ResourceSnapshot,
     order: Order<'_>,
     revision: Revision,
+    change: Option<StateChange>,
 ) -> Commit {
     let (now, resource, attempt) = (snapshot.now, &snapshot.resource, &snapshot.attempt);
     let member = |kind: &str, id| Member { kind: kind.to_owned(), id };
@@ -108,6 +110,7 @@ pub(crate) fn order_only(
     let audit = AuditEntry::new(order.verb, order.actor, subject, now)
         .because(order.reason.as_str())
         .with(json!({ "deletion_id": order.deletion_id, "phase": attempt.phase() }));
+    let audit = AuditEntry { change, ..audit };
     Commit {
         writes: vec![
             Write::Deletion(DeletionWrite::DeletionInsert(deletion)),

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::broker::phase::Phase;
 use crate::broker::snapshot::ResourceSnapshot;
-use crate::commit::{Commit, Write};
+use crate::commit::{Commit, StateChange};
 use crate::nodes::node::Node;
 use crate::time::Timestamp;
 
@@ -26,8 +26,7 @@ pub struct Transition {
 /// The transitions in a commit that was decided on this snapshot. A declaration
 /// has no snapshot of a resource.
 pub fn transitions(commit: &Commit, snapshot: Option<&ResourceSnapshot>) -> Vec<Transition> {
-    let transition = |write: &Write| {
-        let Write::HistoryAppend(line) = write else { return None };
+    let transition = |line: &StateChange| {
         let (from, to) = (line.from.and_then(Phase::parse), Phase::parse(line.to)?);
         let of_snapshot = |read: &&ResourceSnapshot| line.subject == read.attempt.id().into();
         let read = snapshot.filter(|read| from.is_some() && of_snapshot(read));
@@ -38,7 +37,7 @@ pub fn transitions(commit: &Commit, snapshot: Option<&ResourceSnapshot>) -> Vec<
             reaction: read.and_then(|read| cause(read, to)).map(|cause| line.at.since(cause)),
         })
     };
-    commit.writes.iter().filter_map(transition).collect()
+    commit.state_changes().filter_map(transition).collect()
 }
 
 /// When the control plane learnt the cause of this transition. `None` if the
@@ -67,7 +66,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::commit::StateChange;
+    use crate::commit::Write;
     use crate::fixtures::{at, mk_node, mk_snapshot};
 
     fn transitioned(snapshot: &ResourceSnapshot, to: Phase, seconds: i64) -> Transition {

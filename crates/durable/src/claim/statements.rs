@@ -2,7 +2,7 @@
 //!
 //! [`claimable!`](crate::claimable) makes all of them for one table. The others
 //! are the pieces that a store puts into statements of its own: what is due, the
-//! assignments of a wake, the oldest due time of a partition.
+//! assignments of a wake and of a release, the oldest due time of a partition.
 //!
 //! A set of rows is one JSON parameter, an array of objects, so that a statement
 //! is prepared once and a batch is one round trip whatever its length.
@@ -109,21 +109,16 @@ macro_rules! claimable {
                 " RETURNING ",
                 stringify!($key)
             ),
-            // It names the claim token and that the claim was not released before: a
-            // late release changes no row that another worker has, or will have.
             release: concat!(
                 "UPDATE ",
                 $table,
-                " SET claimed_by = NULL, lease_until = NULL, failures = \
-                 coalesce(given.failures, ",
+                " SET failures = coalesce(given.failures, ",
                 $table,
-                ".failures + given.added), due_at = CASE WHEN wake <> claimed_wake THEN ",
-                $crate::fragment!($dialect, now),
-                " ELSE ",
-                $crate::fragment!($dialect, now),
-                " + ",
-                $crate::fragment!($dialect, given_micros),
-                " END",
+                ".failures + given.added), ",
+                $crate::release_assignments!(
+                    $dialect,
+                    $crate::fragment!($dialect, given_micros)
+                ),
                 $release,
                 " FROM ",
                 $crate::rows_from_json!(
@@ -135,8 +130,7 @@ macro_rules! claimable {
                 ".",
                 stringify!($key),
                 " = given.key AND ",
-                $table,
-                ".claim_token = given.claim_token AND claimed_by IS NOT NULL"
+                $crate::release_condition!($table, "given.claim_token")
             ),
             // In the order of the keys, so that two that wake the same rows lock them
             // in the same order.
@@ -191,6 +185,35 @@ macro_rules! claimable {
                 ")"
             ),
         })
+    };
+}
+
+/// The assignments that release a claim, for use inside an UPDATE of the row, which
+/// must also meet [`release_condition!`](crate::release_condition). The row is due
+/// after these microseconds, or when woken if they are null, but at once if its wake
+/// moved since the claim: a release cannot lose a wake.
+#[macro_export]
+macro_rules! release_assignments {
+    ($dialect:ident, $micros:expr) => {
+        concat!(
+            "claimed_by = NULL, lease_until = NULL, due_at = CASE WHEN wake <> claimed_wake THEN ",
+            $crate::fragment!($dialect, now),
+            " ELSE ",
+            $crate::fragment!($dialect, now),
+            " + ",
+            $micros,
+            " END"
+        )
+    };
+}
+
+/// The condition of a release. It names the claim token, and that the claim was not
+/// released before, because a release leaves the token as it is: a late release
+/// changes no row that another worker has, or will have.
+#[macro_export]
+macro_rules! release_condition {
+    ($table:literal, $token:literal) => {
+        concat!($table, ".claim_token = ", $token, " AND ", $table, ".claimed_by IS NOT NULL")
     };
 }
 

@@ -130,11 +130,9 @@ impl Config {
                 self.record(state, name, held, seen, due, answered)
             }
             (Move::Release, Worker::Releasing { claim, due }) => {
-                // `AND claimed_by IS NOT NULL`: the claim may be released already.
-                let leased = state.row.claimed_by.is_some();
-                let broken = match leased.then(|| self.release(state, claim, due)) {
-                    Some(Written::Yes { broken }) => broken,
-                    Some(Written::No) | None => None,
+                let broken = match self.release(state, claim, due) {
+                    Written::Yes { broken } => broken,
+                    Written::No => None,
                 };
                 *state.worker_mut(name) = Worker::Idle;
                 Some(broken)
@@ -286,9 +284,9 @@ impl Config {
         }
     }
 
-    /// The release of a record.
+    /// `release_condition!`: the claim may be released already.
     fn release(&self, state: &mut State, claim: Counter, due: Due) -> Written {
-        if !self.is_current(state, claim) {
+        if !self.is_current(state, claim) || state.row.claimed_by.is_none() {
             return Written::No;
         }
         let broken = lost_claim(state, claim);

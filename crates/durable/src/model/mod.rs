@@ -22,7 +22,7 @@
 //! | `Start` | `Lease::allows` with the action's deadline, then the action; if the lease does not allow it, the tick goes on without the action |
 //! | `Finish`, `Fail` | the outside action ends, with or without effect, within its deadline |
 //! | `Abandon` | the timeout around the action: the worker goes on, and so may the action (only if actions need not end by their deadline) |
-//! | `Record` | `broker::record` in one transaction with the release: names revision and claim token, compares `wake` with `claimed_wake`. A record without a lock (`attempt_record`) is this step if `wake` has not moved, and no step at all if it has |
+//! | `Record` | `broker::record` in one transaction with the release: names revision, claim token and that the claim was not released before, compares `wake` with `claimed_wake`. A record without a lock (`attempt_record`) is this step if `wake` has not moved, and no step at all if it has |
 //! | `RecordUnanswered` | the same, but the answer is lost, and the worker releases a claim that it no longer has |
 //! | `Release` | `Table::release` without a record (nothing changed, or overtaken): names the claim token, and that the claim was not released before |
 //! | `AskRenewal` | the lease renewer of a batch reads its clock before it sends the renewal, at any moment between claim and record |

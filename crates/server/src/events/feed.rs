@@ -85,7 +85,7 @@ fn frames(
 /// may not see, an empty frame tells it the position, so that it resumes there
 /// and not at its own last event.
 fn shown(events: &[Arc<PositionedEvent>], project: Option<ProjectId>) -> Vec<Frame> {
-    let own = |event: &&Arc<PositionedEvent>| project.is_none_or(|own| event.project_id == own);
+    let own = |event: &&Arc<PositionedEvent>| project.is_none() || event.project_id == project;
     let mut frames: Vec<_> = events.iter().filter(own).map(|event| frame(event)).collect();
     if let Some(last) = events.last().filter(|last| !own(last)) {
         frames.push(Frame::default().id(last.position.to_string()));
@@ -110,5 +110,42 @@ pub fn document(event: &PositionedEvent) -> Event {
         revision: event.revision.0,
         occurred_at: event.occurred_at.to_string(),
         payload: event.payload.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+    use slipway_core::ids::{EventId, Revision};
+    use slipway_core::time::Timestamp;
+    use uuid::Uuid;
+
+    use super::*;
+
+    fn mk_event(position: i64, project_id: Option<ProjectId>) -> Arc<PositionedEvent> {
+        Arc::new(PositionedEvent {
+            id: EventId::new(Uuid::nil()),
+            position,
+            event_type: "test.Happened".to_owned(),
+            aggregate_id: Uuid::nil(),
+            project_id,
+            revision: Revision::FIRST,
+            occurred_at: Timestamp::from_micros(0),
+            payload: Value::Null,
+        })
+    }
+
+    #[test]
+    fn a_reader_of_one_project_sees_no_event_without_a_project() {
+        let project = |number| ProjectId::new(Uuid::from_u128(number));
+        let (own, other) = (project(1), project(2));
+        let events = [
+            mk_event(1, None),
+            mk_event(2, Some(other)),
+            mk_event(3, None),
+            mk_event(4, Some(own)),
+        ];
+        assert_eq!(shown(&events, Some(own)).len(), 1);
+        assert_eq!(shown(&events, None).len(), events.len());
     }
 }

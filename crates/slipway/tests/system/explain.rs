@@ -141,8 +141,8 @@ async fn what_is_stuck_says_why() {
     let attempt = plane.attempt(faulty).await;
     plane
         .execute(&format!(
-            "CREATE TRIGGER refuse BEFORE INSERT ON phase_history \
-             WHEN NEW.provisioned_resource_id = x'{attempt}' \
+            "CREATE TRIGGER refuse BEFORE INSERT ON state_changes \
+             WHEN NEW.subject_id = x'{attempt}' \
              BEGIN SELECT RAISE(ABORT, 'refused by the test'); END"
         ))
         .await;

@@ -1,4 +1,4 @@
--- The broker: resources, their attempts, the history of phases, blockers.
+-- The broker: resources, their attempts, state changes, blockers.
 
 CREATE TABLE resources (
     id uuid NOT NULL PRIMARY KEY,
@@ -98,14 +98,18 @@ CREATE INDEX provisioned_resources_partition_due_at_index
 
 -- History, blockers, deletions, leaks, events and audit entries name their subject
 -- by kind and id, without a foreign key: they outlive it.
-CREATE TABLE phase_history (
-    provisioned_resource_id uuid NOT NULL,
-    seq bigint NOT NULL,
+
+-- State changes that no audit entry announces. The history of a subject is these rows
+-- and its announced changes (`audit_entries.changed_id`), in the order of revisions.
+-- Ids are unique over all kinds, so the kind is not stored.
+CREATE TABLE state_changes (
+    subject_id uuid NOT NULL,
+    revision bigint NOT NULL,
     at timestamptz NOT NULL DEFAULT statement_timestamp(),
-    from_phase text COLLATE "C",
-    to_phase text COLLATE "C" NOT NULL,
+    from_state text COLLATE "C",
+    to_state text COLLATE "C" NOT NULL,
     why text COLLATE "C" NOT NULL,
-    PRIMARY KEY (provisioned_resource_id, seq)
+    PRIMARY KEY (subject_id, revision)
 );
 
 CREATE TABLE blockers (

@@ -15,7 +15,8 @@ CREATE TABLE outbox_events (
     aggregate_id uuid NOT NULL,
     revision bigint NOT NULL,
     event_type text COLLATE "C" NOT NULL,
-    project_id uuid NOT NULL,
+    -- Null if the subject belongs to no project.
+    project_id uuid,
     payload jsonb NOT NULL,
     occurred_at timestamptz NOT NULL DEFAULT statement_timestamp(),
     CONSTRAINT outbox_events_event_type_check CHECK (event_type ~ '^[a-z]+[.][A-Z][A-Za-z]*$')
@@ -44,9 +45,10 @@ CREATE TRIGGER outbox_events_pending AFTER INSERT ON outbox_events FOR EACH ROW
 CREATE TABLE event_positions (
     position bigint NOT NULL PRIMARY KEY,
     seq bigint NOT NULL,
-    project_id uuid NOT NULL
+    project_id uuid
 );
--- A reader of one project reads only its events.
+-- A reader of one project reads only its events; one without a project is for readers
+-- of all projects.
 CREATE INDEX event_positions_project_id_position_index
     ON event_positions (project_id, position);
 
@@ -62,7 +64,8 @@ CREATE TABLE outbox_head (
 INSERT INTO outbox_head (singleton) VALUES (1);
 
 -- The highest removed position of each project, so that the cursor of a reader of
--- one project expires only if retention removed an event of that project.
+-- one project expires only if retention removed an event of that project. Readers of
+-- all projects, who alone see events without one, go by `outbox_head`.
 CREATE TABLE event_prunes (
     project_id uuid NOT NULL PRIMARY KEY,
     position bigint NOT NULL

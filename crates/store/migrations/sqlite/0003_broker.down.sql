@@ -1,5 +1,5 @@
 DROP TABLE blockers;
-DROP TABLE phase_history;
+DROP TABLE state_changes;
 DROP TABLE provisioned_resources;
 DROP TABLE resource_labels;
 DROP TABLE resources;

@@ -1,4 +1,4 @@
--- The broker: resources, their attempts, the history of phases, blockers.
+-- The broker: resources, their attempts, state changes, blockers.
 
 CREATE TABLE resources (
     id BLOB NOT NULL PRIMARY KEY,
@@ -99,14 +99,18 @@ CREATE INDEX provisioned_resources_partition_due_at_index
 
 -- History, blockers, deletions, leaks, events and audit entries name their subject
 -- by kind and id, without a foreign key: they outlive it.
-CREATE TABLE phase_history (
-    provisioned_resource_id BLOB NOT NULL,
-    seq INTEGER NOT NULL,
+
+-- State changes that no audit entry announces. The history of a subject is these rows
+-- and its announced changes (`audit_entries.changed_id`), in the order of revisions.
+-- Ids are unique over all kinds, so the kind is not stored.
+CREATE TABLE state_changes (
+    subject_id BLOB NOT NULL,
+    revision INTEGER NOT NULL,
     at INTEGER NOT NULL DEFAULT (CAST(round(unixepoch('subsec') * 1000000.0) AS INTEGER)),
-    from_phase TEXT,
-    to_phase TEXT NOT NULL,
+    from_state TEXT,
+    to_state TEXT NOT NULL,
     why TEXT NOT NULL,
-    PRIMARY KEY (provisioned_resource_id, seq)
+    PRIMARY KEY (subject_id, revision)
 ) STRICT;
 
 CREATE TABLE blockers (

@@ -56,8 +56,20 @@ CREATE TABLE audit_entries (
     project_id BLOB,
     reason TEXT,
     details TEXT NOT NULL,
-    correlation_id TEXT
+    correlation_id TEXT,
+    -- The state change that the entry announces: whose, the revision that it gave that
+    -- subject, and why; all null if there is none. Retention sets `changed_id` to null
+    -- when it ends the history of the subject, and updates nothing else of an entry.
+    -- No CHECK ties the columns together: every announcement would pay for it.
+    changed_id BLOB,
+    changed_revision INTEGER,
+    from_state TEXT,
+    to_state TEXT,
+    why TEXT
 ) STRICT;
+-- The announced part of a history.
+CREATE UNIQUE INDEX audit_entries_changed_id_changed_revision_key
+    ON audit_entries (changed_id, changed_revision) WHERE changed_id IS NOT NULL;
 CREATE INDEX audit_entries_subject_index ON audit_entries (subject_kind, subject_id, id);
 CREATE INDEX audit_entries_project_id_index ON audit_entries (project_id, id);
 CREATE INDEX audit_entries_actor_index ON audit_entries (actor, id);

@@ -15,7 +15,8 @@ CREATE TABLE outbox_events (
     aggregate_id BLOB NOT NULL,
     revision INTEGER NOT NULL,
     event_type TEXT NOT NULL,
-    project_id BLOB NOT NULL,
+    -- Null if the subject belongs to no project.
+    project_id BLOB,
     payload TEXT NOT NULL,
     occurred_at INTEGER NOT NULL DEFAULT (CAST(round(unixepoch('subsec') * 1000000.0) AS INTEGER)),
     CONSTRAINT outbox_events_event_type_check CHECK (
@@ -44,9 +45,10 @@ END;
 CREATE TABLE event_positions (
     position INTEGER NOT NULL PRIMARY KEY,
     seq INTEGER NOT NULL,
-    project_id BLOB NOT NULL
+    project_id BLOB
 ) STRICT;
--- A reader of one project reads only its events.
+-- A reader of one project reads only its events; one without a project is for readers
+-- of all projects.
 CREATE INDEX event_positions_project_id_position_index
     ON event_positions (project_id, position);
 
@@ -62,7 +64,8 @@ CREATE TABLE outbox_head (
 INSERT INTO outbox_head (singleton) VALUES (1);
 
 -- The highest removed position of each project, so that the cursor of a reader of
--- one project expires only if retention removed an event of that project.
+-- one project expires only if retention removed an event of that project. Readers of
+-- all projects, who alone see events without one, go by `outbox_head`.
 CREATE TABLE event_prunes (
     project_id BLOB NOT NULL PRIMARY KEY,
     position INTEGER NOT NULL

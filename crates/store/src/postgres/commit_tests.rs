@@ -178,6 +178,9 @@ async fn a_commit_of_a_thousand_takes_as_many_statements_as_one_of_two() {
             let commit = Commit { writes: vec![insert], ..Commit::default() };
             commit::apply(&mut connection, &[commit]).await.unwrap();
         }
+        // A loop has claimed them: only a claim that is not released yet can be released.
+        let claim = "UPDATE provisioned_resources SET claimed_by = 'test' WHERE revision = 1";
+        connection.execute(claim).await.unwrap();
         let enrolled = counted.load(Ordering::Relaxed);
         commit::apply(&mut connection, &[leave]).await.unwrap();
         counts.push((inserted, counted.load(Ordering::Relaxed) - enrolled));
@@ -190,7 +193,10 @@ async fn a_commit_of_a_thousand_takes_as_many_statements_as_one_of_two() {
     // Every row of the large commit was written.
     for (table, condition) in [
         ("resources", "revision = 2 AND deletion_id IS NOT NULL"),
-        ("provisioned_resources", "revision = 2 AND observed IS NOT NULL AND due_at IS NOT NULL"),
+        (
+            "provisioned_resources",
+            "revision = 2 AND observed IS NOT NULL AND due_at IS NOT NULL AND claimed_by IS NULL",
+        ),
         ("nodes", "revision = 2"),
         ("bootstrap_tokens", "revoked_at IS NOT NULL"),
         ("deletions", "state = 'running'"),

@@ -3,13 +3,13 @@
 //! `docs/adr/0004-records-without-a-lock.md`.
 //!
 //! The UPDATE writes only rows whose conditions hold, and its RETURNING feeds
-//! the inserts of history, events and audit: a row that was not written gets
+//! the inserts of state changes, events and audit: a row that was not written gets
 //! none of them. If another transaction has locked a row, the statement waits
 //! and checks the conditions again on what was committed.
 //!
-//! A line of history is numbered by the revision that its write gives the row.
-//! That leaves gaps but no collisions: every line has a revision of its own, so
-//! no number in the history is larger than the revision.
+//! A state change is numbered by the revision that its write gives the row. That
+//! leaves gaps but no collisions: every change has a revision of its own, so no
+//! number in the history is larger than the revision.
 
 use std::collections::HashSet;
 
@@ -24,7 +24,8 @@ use super::{Backend, Connection};
 use crate::failure::Failure;
 use crate::micros::Micros;
 
-const RECORD: &str = "WITH moved AS (\
+const RECORD: &str = concat!(
+    "WITH moved AS (\
     UPDATE provisioned_resources AS a SET \
         status = coalesce(given.status, a.status), \
         phase_since = coalesce(given.phase_since, a.phase_since), \
@@ -42,40 +43,39 @@ const RECORD: &str = "WITH moved AS (\
         revision = CASE WHEN given.status IS NULL THEN a.revision ELSE a.revision + 1 END, \
         updated_at = CASE WHEN given.status IS NULL THEN a.updated_at \
             ELSE greatest(clock_timestamp(), a.updated_at) END, \
-        failures = given.failures, claimed_by = NULL, lease_until = NULL, \
-        due_at = clock_timestamp() + given.micros * interval '1 microsecond' \
-    FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::bigint[], $5::integer[], \
+        failures = given.failures, ",
+    release_assignments!(sql!(given_micros)),
+    " FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::bigint[], $5::integer[], \
         $6::text[], $7::timestamptz[], $8::text[], $9::uuid[], $10::timestamptz[], \
-        $11::jsonb[], $12::timestamptz[], $13::text[], $14::text[], $15::text[], \
-        $16::uuid[], $17::text[], $18::jsonb[], $19::timestamptz[], $20::uuid[], \
-        $21::timestamptz[], $22::text[], $23::text[], $24::jsonb[], \
-        $25::timestamptz[], $26::timestamptz[]) \
+        $11::timestamptz[], $12::timestamptz[], $13::jsonb[], $14::timestamptz[], \
+        $15::text[], $16::text[], $17::text[], $18::uuid[], $19::text[], $20::jsonb[], \
+        $21::uuid[], $22::text[], $23::text[], $24::jsonb[]) \
         AS given (id, revision, claim_token, micros, failures, \
         status, phase_since, failure_reason, bootstrap_token_id, deletion_requested_at, \
-        observed, line_at, from_phase, to_phase, why, \
-        event_id, event_type, payload, occurred_at, audit_id, \
-        audit_at, actor, verb, details, unsettled_since, absence_proven_at) \
-    WHERE a.id = given.id AND a.revision = given.revision \
-        AND a.claim_token = given.claim_token AND a.wake = a.claimed_wake \
-    RETURNING a.id, a.revision, a.project_id, given.line_at, given.from_phase, \
-        given.to_phase, given.why, given.event_id, given.event_type, given.payload, \
-        given.occurred_at, given.audit_id, given.audit_at, given.actor, given.verb, \
-        given.details), \
-lines AS (\
-    INSERT INTO phase_history (provisioned_resource_id, seq, at, from_phase, to_phase, why) \
-    SELECT id, revision, line_at, from_phase, to_phase, why FROM moved \
-    WHERE line_at IS NOT NULL), \
+        unsettled_since, absence_proven_at, observed, at, \
+        from_state, to_state, why, event_id, event_type, payload, \
+        audit_id, actor, verb, details) \
+    WHERE a.id = given.id AND a.revision = given.revision AND a.wake = a.claimed_wake AND ",
+    slipway_durable::release_condition!("a", "given.claim_token"),
+    " RETURNING a.id, a.revision, a.project_id, given.at, given.from_state, given.to_state, \
+        given.why, given.event_id, given.event_type, given.payload, given.audit_id, \
+        given.actor, given.verb, given.details), \
+quiet AS (\
+    INSERT INTO state_changes (subject_id, revision, at, from_state, to_state, why) \
+    SELECT id, revision, at, from_state, to_state, why FROM moved \
+    WHERE at IS NOT NULL AND audit_id IS NULL), \
 events AS (\
     INSERT INTO outbox_events (id, aggregate_kind, aggregate_id, revision, event_type, \
         project_id, payload, occurred_at) \
-    SELECT event_id, $27, id, revision, event_type, project_id, payload, occurred_at \
+    SELECT event_id, $25, id, revision, event_type, project_id, payload, at \
     FROM moved WHERE event_id IS NOT NULL), \
 entries AS (\
     INSERT INTO audit_entries (id, at, actor, verb, subject_kind, subject_id, project_id, \
-        details) \
-    SELECT audit_id, audit_at, actor, verb, $27, id, project_id, details \
-    FROM moved WHERE audit_id IS NOT NULL) \
-SELECT id FROM moved";
+        details, changed_id, changed_revision, from_state, to_state, why) \
+    SELECT audit_id, at, actor, verb, $25, id, project_id, details, id, revision, \
+        from_state, to_state, why FROM moved WHERE audit_id IS NOT NULL) \
+SELECT id FROM moved"
+);
 
 /// Answers the attempts that were written.
 pub(super) async fn record(
@@ -120,24 +120,22 @@ async fn write(
         .bind(column!(Option<Micros>, |p| {
             p.attempt.and_then(|a| a.deletion_requested_at()).map(micros)
         }))
-        .bind(column!(Option<Json<&serde_json::Value>>, |p| p.observed.map(Json)))
-        .bind(column!(Option<Micros>, |p| p.line.map(|line| micros(line.at))))
-        .bind(column!(Option<&str>, |p| p.line.and_then(|line| line.from)))
-        .bind(column!(Option<&str>, |p| p.line.map(|line| line.to)))
-        .bind(column!(Option<&str>, |p| p.line.map(|line| line.why.as_str())))
-        .bind(column!(Option<Uuid>, |p| p.event.map(|event| event.id.as_uuid())))
-        .bind(column!(Option<&str>, |p| p.event.map(|event| event.event_type.as_str())))
-        .bind(column!(Option<Json<&serde_json::Value>>, |p| p.event.map(|e| Json(&e.payload))))
-        .bind(column!(Option<Micros>, |p| p.event.map(|event| micros(event.occurred_at))))
-        .bind(column!(Option<Uuid>, |p| p.audit.map(|entry| entry.id.as_uuid())))
-        .bind(column!(Option<Micros>, |p| p.audit.map(|entry| micros(entry.at))))
-        .bind(column!(Option<&str>, |p| p.audit.map(|entry| entry.actor.as_str())))
-        .bind(column!(Option<&str>, |p| p.audit.map(|entry| entry.verb)))
-        .bind(column!(Option<Json<&serde_json::Value>>, |p| p.audit.map(|e| Json(&e.details))))
         .bind(column!(Option<Micros>, |p| p.attempt.and_then(|a| a.unsettled_since()).map(micros)))
         .bind(column!(Option<Micros>, |p| {
             p.attempt.and_then(|a| a.absence_proven_at()).map(micros)
         }))
+        .bind(column!(Option<Json<&serde_json::Value>>, |p| p.observed.map(Json)))
+        .bind(column!(Option<Micros>, |p| p.change.map(|change| micros(change.at))))
+        .bind(column!(Option<&str>, |p| p.change.and_then(|change| change.from)))
+        .bind(column!(Option<&str>, |p| p.change.map(|change| change.to)))
+        .bind(column!(Option<&str>, |p| p.change.map(|change| change.why.as_str())))
+        .bind(column!(Option<Uuid>, |p| p.event.map(|event| event.id.as_uuid())))
+        .bind(column!(Option<&str>, |p| p.event.map(|event| event.event_type.as_str())))
+        .bind(column!(Option<Json<&serde_json::Value>>, |p| p.event.map(|e| Json(&e.payload))))
+        .bind(column!(Option<Uuid>, |p| p.audit.map(|entry| entry.id.as_uuid())))
+        .bind(column!(Option<&str>, |p| p.audit.map(|entry| entry.actor.as_str())))
+        .bind(column!(Option<&str>, |p| p.audit.map(|entry| entry.verb)))
+        .bind(column!(Option<Json<&serde_json::Value>>, |p| p.audit.map(|e| Json(&e.details))))
         .bind(ProvisionedResourceId::KIND);
     let written = query.fetch_all(connection).await?;
     let ids = written.iter().map(|row| row.try_get("id").map(ProvisionedResourceId::new));

@@ -1,53 +1,62 @@
-//! The history of state changes.
+//! The history of a subject: its state changes, quiet and announced, as one list.
+//!
+//! A state change is written once. A quiet one is a row of `state_changes`; one that
+//! is announced is part of its audit entry. Both are numbered by the revision that the
+//! write gave the subject, which is the order of the list.
+
+use std::time::Duration;
 
 use serde::Serialize;
 use slipway_app::broker::port::HistoryLine;
 use slipway_core::commit::StateChange;
 use slipway_core::ids::ProvisionedResourceId;
+use slipway_durable::claim::micros;
+use slipway_durable::database::End;
 use sqlx::Row as _;
 use uuid::Uuid;
 
 use super::json_values::JsonTime;
-use super::{Connection, writes};
+use super::{Connection, access, writes};
 use crate::failure::Failure;
+use crate::id_list::IdList;
 use crate::micros::Micros;
 
 #[derive(Serialize)]
-struct LineRow<'a> {
-    id: Uuid,
-    seq: i64,
+struct ChangeRow<'a> {
+    subject_id: Uuid,
+    revision: i64,
     at: JsonTime,
-    from_phase: Option<&'static str>,
-    to_phase: &'static str,
+    from_state: Option<&'static str>,
+    to_state: &'static str,
     why: &'a str,
 }
 
-/// A line is numbered by the revision that its write gives the subject, see
-/// [`StateChange`].
+/// Appends quiet state changes.
 pub(crate) async fn append(
     connection: &mut Connection,
-    lines: &[&StateChange],
+    changes: &[&StateChange],
 ) -> Result<(), Failure> {
-    let rows: Vec<_> = lines
+    let rows: Vec<_> = changes
         .iter()
-        .map(|line| LineRow {
-            id: line.subject.id,
-            seq: line.revision.0,
-            at: line.at.into(),
-            from_phase: line.from,
-            to_phase: line.to,
-            why: &line.why,
+        .map(|change| ChangeRow {
+            subject_id: change.subject.id,
+            revision: change.revision.0,
+            at: change.at.into(),
+            from_state: change.from,
+            to_state: change.to,
+            why: &change.why,
         })
         .collect();
     const INSERT: &str = concat!(
-        "INSERT INTO phase_history (provisioned_resource_id, seq, at, from_phase, to_phase, why) \
-         SELECT given.id, given.seq, given.at, given.from_phase, given.to_phase, given.why FROM ",
+        "INSERT INTO state_changes (subject_id, revision, at, from_state, to_state, why) \
+         SELECT given.subject_id, given.revision, given.at, given.from_state, given.to_state, \
+         given.why FROM ",
         rows_from_json!(
-            id: uuid,
-            seq: bigint,
+            subject_id: uuid,
+            revision: bigint,
             at: time,
-            from_phase: text,
-            to_phase: text,
+            from_state: text,
+            to_state: text,
             why: text,
         ),
     );
@@ -59,8 +68,11 @@ pub(crate) async fn list(
     id: ProvisionedResourceId,
 ) -> Result<Vec<HistoryLine>, Failure> {
     let found = sqlx::query(
-        "SELECT at, from_phase, to_phase, why FROM phase_history \
-         WHERE provisioned_resource_id = $1 ORDER BY seq",
+        "SELECT revision, at, from_state, to_state, why FROM state_changes \
+            WHERE subject_id = $1 \
+         UNION ALL SELECT changed_revision, at, from_state, to_state, why FROM audit_entries \
+            WHERE changed_id = $1 \
+         ORDER BY revision",
     )
     .bind(id.as_uuid())
     .fetch_all(&mut *connection)
@@ -68,10 +80,47 @@ pub(crate) async fn list(
     let lines = found.iter().map(|row| {
         Ok(HistoryLine {
             at: row.try_get::<Micros, _>("at")?.into(),
-            from: row.try_get("from_phase")?,
-            to: row.try_get("to_phase")?,
+            from: row.try_get("from_state")?,
+            to: row.try_get("to_state")?,
             why: row.try_get("why")?,
         })
     });
     Ok(lines.collect::<Result<_, sqlx::Error>>()?)
+}
+
+/// Ends the histories of attempts whose resource has been gone for longer than `keep`,
+/// of `limit` attempts at most, and answers how many lines there were. Quiet changes are
+/// deleted. Announced ones leave the list and stay in the audit for as long as the audit
+/// is kept, which may be longer.
+pub(crate) async fn prune(
+    connection: &mut Connection,
+    (keep, limit): (Duration, u32),
+) -> Result<End<u64>, Failure> {
+    let ended = sqlx::query(sql!(
+        "SELECT a.id FROM resources r JOIN provisioned_resources a ON a.resource_id = r.id \
+         WHERE r.deleted_at IS NOT NULL AND r.deleted_at <= ",
+        now,
+        (plus_micros "$1"),
+        " AND (EXISTS (SELECT 1 FROM state_changes c WHERE c.subject_id = a.id) \
+            OR EXISTS (SELECT 1 FROM audit_entries e WHERE e.changed_id = a.id)) \
+         AND NOT EXISTS (SELECT 1 FROM leak_records l \
+            WHERE l.subject_id = a.id AND l.resolved_at IS NULL) \
+         ORDER BY r.deleted_at, a.id LIMIT $2"
+    ))
+    .bind(-micros(keep))
+    .bind(i64::from(limit))
+    .fetch_all(&mut *connection)
+    .await?;
+    if ended.is_empty() {
+        return Ok(End::Rollback(0));
+    }
+    let ended: Result<Vec<Uuid>, _> = ended.iter().map(|row| row.try_get("id")).collect();
+    let ended = IdList(ended?);
+    let quiet = sqlx::query(sql!("DELETE FROM state_changes WHERE subject_id ", (one_of "$1")))
+        .bind(ended.clone())
+        .execute(&mut *connection)
+        .await?
+        .rows_affected();
+    let announced = access::audit::end_histories(connection, ended).await?;
+    Ok(End::Commit(quiet + announced))
 }

@@ -14,6 +14,13 @@ macro_rules! wake_assignments {
     };
 }
 
+/// The assignments that release a claim; the row is due after these microseconds.
+macro_rules! release_assignments {
+    ($micros:expr) => {
+        slipway_durable::release_assignments!(sqlite, $micros)
+    };
+}
+
 /// The columns of a node, by name: a statement prepared with `*` breaks, or
 /// answers something else, when a newer version adds a column.
 macro_rules! node_columns {

@@ -1,15 +1,14 @@
 //! Writes the records of ticks, one row after the other in one transaction: there
 //! is no round trip to save, and plain parameters cost less than a set in JSON.
 //!
-//! The four statements of a row are one call to the driver. Each after the
-//! first checks by `changes()` whether the one before it wrote its row, so a
-//! row whose conditions did not hold gets no history, audit entry or event. The
-//! event comes last because not every change has one; a change always has a
-//! line of history and an audit entry, see `Recorded`.
+//! The statements of a row are one call to the driver: one if its state does not
+//! change, two for a quiet change, three for an announced one, see `Recorded`. Each
+//! after the first checks by `changes()` whether the one before it wrote its row, so
+//! a row whose conditions did not hold gets no state change, audit entry or event.
 //!
-//! A line of history is numbered by the revision that its write gives the row.
-//! That leaves gaps but no collisions: every line has a revision of its own, so
-//! no number in the history is larger than the revision.
+//! A state change is numbered by the revision that its write gives the row. That
+//! leaves gaps but no collisions: every change has a revision of its own, so no
+//! number in the history is larger than the revision.
 
 use std::collections::HashSet;
 
@@ -24,33 +23,47 @@ use super::{Backend, Connection};
 use crate::failure::Failure;
 use crate::micros::Micros;
 
-const RECORD: &str = sql!(
-    "UPDATE provisioned_resources SET \
-        status = coalesce($6, status), phase_since = coalesce($7, phase_since), \
-        failure_reason = CASE WHEN $6 IS NULL THEN failure_reason ELSE $8 END, \
-        bootstrap_token_id = CASE WHEN $6 IS NULL THEN bootstrap_token_id ELSE $9 END, \
-        deletion_requested_at = CASE WHEN $6 IS NULL THEN deletion_requested_at ELSE $10 END, \
-        unsettled_since = CASE WHEN $6 IS NULL THEN unsettled_since ELSE $27 END, \
-        absence_proven_at = CASE WHEN $6 IS NULL THEN absence_proven_at ELSE $28 END, \
-        observed = coalesce($11, observed), \
-        revision = CASE WHEN $6 IS NULL THEN revision ELSE revision + 1 END, \
-        updated_at = CASE WHEN $6 IS NULL THEN updated_at ELSE max(",
-    now,
-    ", updated_at) END, \
-        failures = $5, claimed_by = NULL, lease_until = NULL, due_at = ",
-    now,
-    " + $4 \
-        WHERE id = $1 AND revision = $2 AND claim_token = $3 AND wake = claimed_wake \
-        RETURNING 1; \
-     INSERT INTO phase_history (provisioned_resource_id, seq, at, from_phase, to_phase, why) \
-        SELECT $1, $2 + 1, $12, $13, $14, $15 WHERE changes() = 1 AND $12 IS NOT NULL; \
-     INSERT INTO audit_entries (id, at, actor, verb, subject_kind, subject_id, project_id, \
-        details) \
-        SELECT $20, $21, $22, $23, $25, $1, $26, $24 WHERE changes() = 1 AND $20 IS NOT NULL; \
+/// The update of the row, and the statements that depend on it.
+macro_rules! record {
+    ($($then:literal)?) => {
+        concat!(
+            "UPDATE provisioned_resources SET \
+                status = coalesce($6, status), phase_since = coalesce($7, phase_since), \
+                failure_reason = CASE WHEN $6 IS NULL THEN failure_reason ELSE $8 END, \
+                bootstrap_token_id = CASE WHEN $6 IS NULL THEN bootstrap_token_id ELSE $9 END, \
+                deletion_requested_at = CASE WHEN $6 IS NULL THEN deletion_requested_at \
+                    ELSE $10 END, \
+                unsettled_since = CASE WHEN $6 IS NULL THEN unsettled_since ELSE $11 END, \
+                absence_proven_at = CASE WHEN $6 IS NULL THEN absence_proven_at ELSE $12 END, \
+                observed = coalesce($13, observed), \
+                revision = CASE WHEN $6 IS NULL THEN revision ELSE revision + 1 END, \
+                updated_at = CASE WHEN $6 IS NULL THEN updated_at ELSE max(",
+            sql!(now),
+            ", updated_at) END, failures = $5, ",
+            release_assignments!("$4"),
+            " WHERE id = $1 AND revision = $2 AND wake = claimed_wake AND ",
+            slipway_durable::release_condition!("provisioned_resources", "$3"),
+            " RETURNING 1",
+            $("; ", $then)?
+        )
+    };
+}
+
+const UNCHANGED: &str = record!();
+
+const QUIET: &str = record!(
+    "INSERT INTO state_changes (subject_id, revision, at, from_state, to_state, why) \
+        SELECT $1, $2 + 1, $14, $15, $16, $17 WHERE changes() = 1"
+);
+
+const ANNOUNCED: &str = record!(
+    "INSERT INTO audit_entries (id, at, actor, verb, subject_kind, subject_id, project_id, \
+        details, changed_id, changed_revision, from_state, to_state, why) \
+        SELECT $21, $14, $22, $23, $26, $1, $25, $24, $1, $2 + 1, $15, $16, $17 \
+        WHERE changes() = 1; \
      INSERT INTO outbox_events (id, aggregate_kind, aggregate_id, revision, event_type, \
         project_id, payload, occurred_at) \
-        SELECT $16, $25, $1, $2 + 1, $17, $26, $18, $19 \
-        WHERE changes() = 1 AND $16 IS NOT NULL"
+        SELECT $18, $26, $1, $2 + 1, $19, $25, $20, $14 WHERE changes() = 1"
 );
 
 /// Answers the attempts that were written.
@@ -79,10 +92,15 @@ async fn write(
 
 async fn record_one(connection: &mut Connection, record: &Recorded) -> Result<bool, Failure> {
     let parts = Parts::of(record);
-    let (attempt, line) = (parts.attempt, parts.line);
+    let (attempt, change) = (parts.attempt, parts.change);
     let (event, audit) = (parts.event, parts.audit);
+    let statements = match (change, audit) {
+        (None, _) => UNCHANGED,
+        (Some(_), None) => QUIET,
+        (Some(_), Some(_)) => ANNOUNCED,
+    };
     let micros = |time: Timestamp| Micros::from(time);
-    let written = sqlx::query(RECORD)
+    let written = sqlx::query(statements)
         .bind(record.attempt().as_uuid())
         .bind(record.revision().0)
         .bind(parts.claim_token)
@@ -93,24 +111,22 @@ async fn record_one(connection: &mut Connection, record: &Recorded) -> Result<bo
         .bind(attempt.and_then(|attempt| attempt.failure_reason()))
         .bind(attempt.and_then(|attempt| attempt.bootstrap_token_id()).map(|id| id.as_uuid()))
         .bind(attempt.and_then(|attempt| attempt.deletion_requested_at()).map(micros))
+        .bind(attempt.and_then(|attempt| attempt.unsettled_since()).map(micros))
+        .bind(attempt.and_then(|attempt| attempt.absence_proven_at()).map(micros))
         .bind(parts.observed.map(Json))
-        .bind(line.map(|line| micros(line.at)))
-        .bind(line.and_then(|line| line.from))
-        .bind(line.map(|line| line.to))
-        .bind(line.map(|line| line.why.as_str()))
+        .bind(change.map(|change| micros(change.at)))
+        .bind(change.and_then(|change| change.from))
+        .bind(change.map(|change| change.to))
+        .bind(change.map(|change| change.why.as_str()))
         .bind(event.map(|event| event.id.as_uuid()))
         .bind(event.map(|event| event.event_type.as_str()))
         .bind(event.map(|event| Json(&event.payload)))
-        .bind(event.map(|event| micros(event.occurred_at)))
         .bind(audit.map(|entry| entry.id.as_uuid()))
-        .bind(audit.map(|entry| micros(entry.at)))
         .bind(audit.map(|entry| entry.actor.as_str()))
         .bind(audit.map(|entry| entry.verb))
         .bind(audit.map(|entry| Json(&entry.details)))
-        .bind(ProvisionedResourceId::KIND)
         .bind(audit.and_then(|entry| entry.project_id).map(|id| id.as_uuid()))
-        .bind(attempt.and_then(|attempt| attempt.unsettled_since()).map(micros))
-        .bind(attempt.and_then(|attempt| attempt.absence_proven_at()).map(micros))
+        .bind(ProvisionedResourceId::KIND)
         .fetch_all(connection)
         .await?;
     Ok(written.len() == 1)

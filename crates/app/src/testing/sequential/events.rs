@@ -3,9 +3,15 @@
 use std::time::Duration;
 
 use slipway_core::access::audit::Actor;
+use slipway_core::broker::event;
+use slipway_core::broker::snapshot::ResourceSnapshot;
+use slipway_core::commit::Commit;
+use slipway_core::event::Event;
 use slipway_core::ids::{AuditEntryId, ProjectId, SubscriptionId};
 use slipway_core::{ErrorKind, Phase};
 
+use crate::access::port::{AuditFilter, AuditOrder};
+use crate::broker::port::ResourceKey;
 use crate::events::port::{ClaimedSubscription, Published, Subscription};
 use crate::ports::store::Page;
 use crate::testing::world::{World, refused};
@@ -112,6 +118,33 @@ pub(super) async fn a_failure_is_shown_and_waited_out(world: &World) {
     assert!(remove(world, "failing").await);
 }
 
+/// A reader of one project does not see an event without a project; a reader of all
+/// projects does.
+pub(super) async fn an_event_without_a_project_is_for_readers_of_all(world: &World) {
+    let declared = world.declare(&world.handle()).await.expect("a declaration");
+    let last = world.relay_all(0).await.last().expect("an event").position;
+    let mut rule = |snapshot: &ResourceSnapshot| {
+        let attempt = &snapshot.attempt;
+        let of_project = event::announce(event::READY, attempt, attempt.revision(), snapshot.now);
+        let events = vec![Event { project_id: None, ..of_project }];
+        Ok(Commit { events, ..Commit::default() })
+    };
+    let key = ResourceKey::Attempt(declared.attempt);
+    world.store.broker.decide(key, &mut rule).await.expect("decided");
+    let announced = world.relay_all(last).await;
+    let [event] = &announced[..] else { panic!("{announced:?}") };
+    assert_eq!((event.position, event.project_id), (last + 1, None));
+
+    let own = world.snapshot(declared.attempt).await.resource.project_id;
+    let page = Page { after: Some(last - 1), limit: 10 };
+    let seen = world.store.events.event_list_in(own, page).await.expect("a list");
+    let positions: Vec<_> = seen.iter().map(|event| event.position).collect();
+    assert_eq!(positions, [last], "its project's own and no other");
+    let page = Page { limit: 1, ..page };
+    let seen = world.store.events.event_list_in(own, page).await.expect("a list");
+    assert_eq!(seen.len(), 1, "nor does it fill a page");
+}
+
 pub(super) async fn pruning_stops_at_subscribers_and_is_remembered(world: &World) {
     let store = &world.store;
     let last = announce(world).await;
@@ -139,6 +172,7 @@ pub(super) async fn pruning_stops_at_subscribers_and_is_remembered(world: &World
     let span = store.events.event_span_in(stranger).await.expect("a span");
     assert_eq!((span.pruned, span.last), (0, last), "nothing of its own was pruned");
     let own = store.events.event_list(page).await.expect("a list")[0].project_id;
+    let own = own.expect("an event of a resource has its project");
     let pruned = store.events.event_span_in(own).await.expect("a span").pruned;
     assert_eq!(pruned, 3, "all of these are of one project");
 
@@ -181,6 +215,26 @@ pub(super) async fn history_and_audit_of_what_is_there_are_kept(world: &World) {
     assert_eq!(audit(Duration::ZERO).await, 0, "the rest is about what is there");
     world.delete(there.resource).await.expect("a deletion");
     world.drive(there.attempt, Phase::Deleted).await;
-    assert!(audit(Duration::ZERO).await >= 2, "its declaration is among them");
+    // The audit is pruned first here, and must not take lines out of a history that is kept.
+    let history = store.broker.history_list(there.attempt).await.expect("a history");
+    let declared = async || {
+        let filter = AuditFilter {
+            subject: Some(there.resource.as_uuid()),
+            verb: Some("resource.declare".to_owned()),
+            ..AuditFilter::default()
+        };
+        let page = Page { after: None, limit: 10 };
+        let entries = store.access.audit_list(&filter, AuditOrder::OldestFirst, page).await;
+        entries.expect("a list").items.len()
+    };
+    audit(Duration::ZERO).await;
+    assert_eq!(audit(Duration::ZERO).await, 0, "the rest are lines of a history");
+    let kept = store.broker.history_list(there.attempt).await.expect("a history");
+    assert_eq!((kept, declared().await), (history, 1));
     assert!(store.operations.history_prune(Duration::ZERO, 1_000).await.expect("a count") > 0);
+    assert_eq!(store.operations.history_prune(Duration::ZERO, 1_000).await.expect("a count"), 0);
+    assert!(store.broker.history_list(there.attempt).await.expect("a history").is_empty());
+    assert_eq!(declared().await, 1, "an entry outlives the history");
+    assert!(audit(Duration::ZERO).await >= 2, "its declaration is among them");
+    assert_eq!(declared().await, 0);
 }

@@ -1,14 +1,18 @@
 //! Records without a lock: written as a whole if nothing changed that the tick
 //! was decided on, and not at all otherwise.
 
-use slipway_core::Phase;
+use serde_json::json;
+use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::commit::{Commit, Recheck, Recorded};
 use slipway_core::ids::Revision;
+use slipway_core::{ErrorKind, Phase};
+use uuid::Uuid;
 
+use crate::access::port::{AuditFilter, AuditLine, AuditOrder};
 use crate::broker::port::{Claimed, ResourceKey};
 use crate::ports::store::Page;
 use crate::testing::worker::released;
-use crate::testing::world::{Declared, World};
+use crate::testing::world::{Declared, World, refused};
 
 /// The record of a tick that makes a resource with its node Ready.
 async fn about_to_be_ready(world: &World) -> (Declared, Claimed, Recorded) {
@@ -69,6 +73,46 @@ pub(super) async fn a_record_is_written_whole_and_gives_the_claim_back(world: &W
     assert_eq!(history.last().map(|line| line.to.as_str()), Some("Deregistering"));
 }
 
+/// The history is one list of quiet and announced changes in the order of revisions,
+/// and only the announced ones are in the audit.
+pub(super) async fn a_history_has_quiet_and_announced_changes_in_order(world: &World) {
+    let (declared, ..) = world.draining().await;
+    world.force(declared.resource).await.expect("a forced drain");
+    world.drive(declared.attempt, Phase::Deleted).await;
+    let history = world.store.broker.history_list(declared.attempt).await.expect("a history");
+    let mut before = None;
+    for line in &history {
+        assert_eq!(line.from, before, "{history:?}");
+        assert!(!line.why.is_empty(), "{line:?}");
+        before = Some(line.to.clone());
+    }
+    assert!(history.is_sorted_by_key(|line| line.at), "{history:?}");
+    assert_eq!((&*history[0].to, before.as_deref()), ("Pending", Some("Deleted")));
+
+    let audited = async |subject: Uuid| {
+        let filter = AuditFilter { subject: Some(subject), ..AuditFilter::default() };
+        let page = Page { after: None, limit: 100 };
+        let listed = world.store.access.audit_list(&filter, AuditOrder::OldestFirst, page).await;
+        let changed = |line: &AuditLine| !line.details["to"].is_null();
+        let entries = listed.expect("a list").items.into_iter().filter(changed);
+        entries.map(|line| (line.verb, line.details, line.at)).collect::<Vec<_>>()
+    };
+    let mut entries = audited(declared.resource.as_uuid()).await;
+    entries.extend(audited(declared.attempt.as_uuid()).await);
+    entries.sort_by_key(|(.., at)| *at);
+    let verbs: Vec<_> = entries.iter().map(|(verb, ..)| verb.as_str()).collect();
+    let phase = "provisioned_resource.phase";
+    assert_eq!(verbs, ["resource.declare", phase, "resource.delete", phase]);
+    let announced = ["Pending", "Ready", "Deregistering", "Deleted"];
+    let lines: Vec<_> = history.iter().filter(|line| announced.contains(&&*line.to)).collect();
+    assert_eq!(lines.len(), entries.len(), "{history:?}");
+    assert!(history.len() > lines.len(), "some of them are quiet: {history:?}");
+    for (line, (_, details, at)) in lines.iter().zip(&entries) {
+        assert_eq!((&details["to"], *at), (&json!(line.to), line.at), "{details}");
+        assert_eq!(details["from"].as_str(), line.from.as_deref(), "{details}");
+    }
+}
+
 /// Whatever may change a decision fails a condition of its record.
 pub(super) async fn a_record_misses_whatever_it_did_not_see(world: &World) {
     let (declared, _, record) = about_to_be_ready(world).await;
@@ -106,6 +150,13 @@ pub(super) async fn a_record_misses_whatever_it_did_not_see(world: &World) {
         .attempt_release(&[released(claimed, Recheck::Now)])
         .await
         .expect("a release");
+    // A release leaves the token as it is: the record must also name that the claim is
+    // not released.
+    misses(world, &record, "the claim was released").await;
+    let commit: Commit = record.commit().clone();
+    let mut rule = |_: &ResourceSnapshot| Ok(commit.clone());
+    let decided = world.store.broker.decide(ResourceKey::Attempt(declared.attempt), &mut rule);
+    assert_eq!(refused(decided.await), ErrorKind::ClaimLost, "and so must a locked one");
     world.claim_now(declared.attempt).await;
     misses(world, &record, "another worker has the claim").await;
 }
@@ -128,7 +179,7 @@ pub(super) async fn nobody_claims_what_is_being_decided(world: &World) {
     world.wake(declared.attempt).await.expect("a wake");
     let (store, partition) = (world.store.clone(), world.partition);
     let mut claimed = None;
-    let mut rule = |_: &slipway_core::broker::snapshot::ResourceSnapshot| {
+    let mut rule = |_: &ResourceSnapshot| {
         // The rule runs inside the transaction; meanwhile another connection claims.
         let store = store.clone();
         let claim = async move {

@@ -52,6 +52,7 @@ pub async fn conformance(store: Stores) {
     renewals::a_claim_given_back_is_not_renewed(&world).await;
     renewals::a_wake_outlives_a_renewal(&world).await;
 
+    records::a_history_has_quiet_and_announced_changes_in_order(&world).await;
     records::a_record_is_written_whole_and_gives_the_claim_back(&world).await;
     records::a_record_misses_whatever_it_did_not_see(&world).await;
     records::a_record_that_misses_takes_no_other_with_it(&world).await;
@@ -107,6 +108,7 @@ pub async fn conformance(store: Stores) {
     events::a_subscription_is_opened_once_and_claimed_by_one(&world).await;
     events::a_late_worker_does_not_move_the_cursor(&world).await;
     events::a_failure_is_shown_and_waited_out(&world).await;
+    events::an_event_without_a_project_is_for_readers_of_all(&world).await;
     // From here on events are pruned, which the tests above do not expect.
     events::pruning_stops_at_subscribers_and_is_remembered(&world).await;
     events::history_and_audit_of_what_is_there_are_kept(&world).await;

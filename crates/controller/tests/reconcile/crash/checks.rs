@@ -9,9 +9,9 @@ use slipway_app::events::port::PositionedEvent;
 use slipway_app::nodes::enrol;
 use slipway_app::ports::store::Page;
 use slipway_core::blocker::BlockerCode;
-use slipway_core::broker::deletion_verification;
 use slipway_core::broker::phase::Phase;
 use slipway_core::broker::snapshot::ResourceSnapshot;
+use slipway_core::broker::{deletion_verification, event};
 use slipway_core::ids::EventId;
 use slipway_core::nodes::node::Node;
 use uuid::Uuid;
@@ -191,7 +191,9 @@ fn check_events(filling: &Filling, events: &[PositionedEvent], wrong: &mut Vec<S
     }
 }
 
-/// Every state of the attempt, its nodes and its tokens was audited exactly once.
+/// Every state change of the attempt is written exactly once: in the audit if it was
+/// announced, else among the quiet changes. What else happened to the attempt, its
+/// nodes and its tokens is audited exactly once.
 async fn check_audit(
     world: &World,
     raw: &mut Raw,
@@ -203,7 +205,7 @@ async fn check_audit(
     let history = world.context.stores.broker.history_list(seen.attempt.id()).await.unwrap();
     let mut before = None;
     let (mut declared, mut deleted) = (0, 0);
-    let mut transitions = Vec::new();
+    let (mut announced, mut quiet) = (Vec::new(), Vec::new());
     for line in history {
         if line.from != before {
             wrong.push(format!("history goes on at {:?}, not {before:?}", line.from));
@@ -215,29 +217,39 @@ async fn check_audit(
             None => declared += 1,
             // Only a request leads from one group of phases to the other.
             Some(left) if left.is_deletion() != entered.is_deletion() => deleted += 1,
-            Some(left) => transitions.push((left.to_string(), line.to)),
+            Some(left) if event::of_transition(entered).is_some() => {
+                announced.push((left.to_string(), line.to));
+            }
+            Some(left) => quiet.push((left.to_string(), line.to)),
         }
     }
     if before.as_deref() != Some(seen.attempt.phase().as_str()) {
         wrong.push(format!("history ends with {before:?}"));
     }
-    let phases = raw.audit(seen.attempt.id().as_uuid()).await;
+    let attempt = seen.attempt.id().as_uuid();
+    let entries = raw.audit(attempt).await;
+    let phases = entries.iter().filter(|entry| entry.verb == "provisioned_resource.phase");
     let mut audited: Vec<_> = phases
-        .iter()
-        .filter(|(verb, _)| verb == "provisioned_resource.phase")
-        .map(|(_, details)| (text(&details["from"]), text(&details["to"])))
+        .map(|entry| {
+            if entry.changed_id != Some(attempt) {
+                wrong.push(format!("not in the history of {attempt}: {entry:?}"));
+            }
+            (entry.from.clone().unwrap_or_default(), entry.to.clone().unwrap_or_default())
+        })
         .collect();
-    audited.sort();
-    transitions.sort();
-    if audited != transitions {
-        wrong.push(format!("the phases {transitions:?} are audited as {audited:?}"));
+    let mut unannounced = raw.quiet_changes(attempt).await;
+    for (written, expected) in [(&mut audited, &mut announced), (&mut unannounced, &mut quiet)] {
+        written.sort();
+        expected.sort();
+        if written != expected {
+            wrong.push(format!("the transitions {expected:?} are written as {written:?}"));
+        }
     }
     let order = if filling.retried { "resource.retry" } else { "resource.delete" };
     let mut claims = vec![
         (seen.resource.id.as_uuid(), "resource.declare", declared),
         (seen.resource.id.as_uuid(), order, deleted),
     ];
-    let attempt = seen.attempt.id().as_uuid();
     let gone = seen.attempt.phase() == Phase::Deleted;
     claims.push((attempt, deletion_verification::PROVEN, usize::from(gone)));
     claims.push((attempt, deletion_verification::FOUND, usize::from(filling.leaked)));
@@ -260,15 +272,11 @@ async fn check_audit(
     }
     for (subject, verb, expected) in claims {
         let entries = raw.audit(subject).await;
-        let count = entries.iter().filter(|(of, _)| of == verb).count();
+        let count = entries.iter().filter(|entry| entry.verb == verb).count();
         if count != expected {
             wrong.push(format!("{verb} of {subject} is audited {count} times, not {expected}"));
         }
     }
-}
-
-fn text(value: &serde_json::Value) -> String {
-    value.as_str().unwrap_or_default().to_owned()
 }
 
 /// No token that was ever sent out enrols anybody now, with one intended

@@ -12,10 +12,8 @@ const PHASE_VERB: &str = "provisioned_resource.phase";
 /// The name without its side; `/before` or `/after` follows.
 pub(super) fn of_commit(commit: &Commit) -> String {
     let mut parts: Vec<String> = Vec::new();
-    for write in &commit.writes {
-        if let Write::HistoryAppend(StateChange { from: Some(from), to, .. }) = write {
-            parts.push(format!("{from}→{to}"));
-        }
+    for StateChange { from, to, .. } in commit.state_changes() {
+        parts.extend(from.map(|from| format!("{from}→{to}")));
     }
     for entry in &commit.audit {
         if entry.verb != PHASE_VERB {

@@ -1,17 +1,28 @@
 //! Direct SQL for what no port exposes.
 
-use serde_json::Value;
 use slipway_core::ids::ProvisionedResourceId;
-use sqlx::types::Json;
 use sqlx::{Connection as _, PgConnection, SqliteConnection};
 use uuid::Uuid;
+
+type AuditRow = (String, Option<Uuid>, Option<String>, Option<String>);
+
+/// An audit entry, with the state change that it announces.
+#[derive(Debug)]
+pub(super) struct Audited {
+    pub(super) verb: String,
+    pub(super) changed_id: Option<Uuid>,
+    pub(super) from: Option<String>,
+    pub(super) to: Option<String>,
+}
 
 pub(super) enum Raw {
     Sqlite(SqliteConnection),
     Postgres(PgConnection),
 }
 
-const AUDIT: &str = "SELECT verb, details FROM audit_entries WHERE subject_id = $1";
+const AUDIT: &str =
+    "SELECT verb, changed_id, from_state, to_state FROM audit_entries WHERE subject_id = $1";
+const QUIET: &str = "SELECT from_state, to_state FROM state_changes WHERE subject_id = $1";
 const TOKENS: &str = "SELECT id, consumed_at IS NULL AND revoked_at IS NULL \
      FROM bootstrap_tokens WHERE provisioned_resource_id = $1";
 const LEAKS: &str = "SELECT kind, resolved_at IS NOT NULL FROM leak_records WHERE subject_id = $1";
@@ -35,17 +46,31 @@ impl Raw {
         }
     }
 
-    /// The audit entries of a subject: verb and details, unordered.
-    pub(super) async fn audit(&mut self, subject: Uuid) -> Vec<(String, Value)> {
-        let rows: Vec<(String, Json<Value>)> = match self {
+    /// The audit entries of a subject, unordered.
+    pub(super) async fn audit(&mut self, subject: Uuid) -> Vec<Audited> {
+        let rows: Result<Vec<AuditRow>, _> = match self {
             Self::Sqlite(connection) => {
-                sqlx::query_as(AUDIT).bind(subject).fetch_all(connection).await.unwrap()
+                sqlx::query_as(AUDIT).bind(subject).fetch_all(connection).await
             }
             Self::Postgres(connection) => {
-                sqlx::query_as(AUDIT).bind(subject).fetch_all(connection).await.unwrap()
+                sqlx::query_as(AUDIT).bind(subject).fetch_all(connection).await
             }
         };
-        rows.into_iter().map(|(verb, details)| (verb, details.0)).collect()
+        let audited = |(verb, changed_id, from, to)| Audited { verb, changed_id, from, to };
+        rows.unwrap().into_iter().map(audited).collect()
+    }
+
+    /// The state changes of a subject that nothing announced: from and to, unordered.
+    pub(super) async fn quiet_changes(&mut self, subject: Uuid) -> Vec<(String, String)> {
+        let rows = match self {
+            Self::Sqlite(connection) => {
+                sqlx::query_as(QUIET).bind(subject).fetch_all(connection).await
+            }
+            Self::Postgres(connection) => {
+                sqlx::query_as(QUIET).bind(subject).fetch_all(connection).await
+            }
+        };
+        rows.unwrap()
     }
 
     /// Every token that was ever minted for an attempt, and whether it is open:

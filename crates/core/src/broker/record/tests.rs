@@ -80,6 +80,26 @@ fn a_transition_to_ready_announces_it_once() {
     assert!(commit.events.is_empty(), "an unchanged phase announces nothing");
 }
 
+/// One fact, written once: the audit has what is announced, the history the rest.
+#[test]
+fn a_transition_is_in_the_audit_if_announced_and_in_the_history_if_not() {
+    for (phase, ready, to) in
+        [(Phase::Pending, false, Phase::Provisioning), (Phase::Enrolling, true, Phase::Ready)]
+    {
+        let mut snapshot = mk_snapshot(phase);
+        snapshot.node = (to == Phase::Ready).then(mk_node);
+        let commit = run(&snapshot, &mk_report(ready));
+        let [change] = &commit.state_changes().collect::<Vec<_>>()[..] else {
+            panic!("{commit:?}")
+        };
+        assert_eq!((change.from, change.to), (Some(phase.as_str()), to.as_str()));
+        assert_eq!(change.revision, snapshot.attempt.revision().next());
+        let quiet = commit.writes.iter().any(|write| matches!(write, Write::HistoryAppend(_)));
+        assert_eq!(quiet, event::of_transition(to).is_none(), "{to}");
+        assert_eq!((commit.events.is_empty(), commit.audit.is_empty()), (quiet, quiet), "{to}");
+    }
+}
+
 #[test]
 fn an_unchanged_world_only_gives_the_claim_back() {
     let mut snapshot = mk_snapshot(Phase::Ready);

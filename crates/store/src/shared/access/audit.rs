@@ -15,6 +15,7 @@ use super::page::{as_id, listed};
 use super::{Connection, Db, Row, rows, writes};
 use crate::failure::Failure;
 use crate::fault::Fault;
+use crate::id_list::IdList;
 use crate::micros::Micros;
 
 #[derive(Serialize)]
@@ -29,32 +30,48 @@ struct AuditRow<'a> {
     reason: Option<&'a str>,
     details: &'a Value,
     correlation_id: Option<&'a str>,
+    changed_id: Option<Uuid>,
+    changed_revision: Option<i64>,
+    from_state: Option<&'static str>,
+    to_state: Option<&'static str>,
+    why: Option<&'a str>,
 }
 
+/// With the state change that an entry announces. Both have one time.
 pub(crate) async fn insert(
     connection: &mut Connection,
     entries: &[&AuditEntry],
 ) -> Result<(), Failure> {
     let rows: Vec<_> = entries
         .iter()
-        .map(|entry| AuditRow {
-            id: entry.id.as_uuid(),
-            at: entry.at.into(),
-            actor: &entry.actor,
-            verb: entry.verb,
-            subject_kind: entry.subject.kind.as_str(),
-            subject_id: entry.subject.id,
-            project_id: entry.project_id.map(|id| id.as_uuid()),
-            reason: entry.reason.as_deref(),
-            details: &entry.details,
-            correlation_id: entry.correlation_id.as_deref(),
+        .map(|entry| {
+            let change = entry.change.as_ref();
+            AuditRow {
+                id: entry.id.as_uuid(),
+                at: entry.at.into(),
+                actor: &entry.actor,
+                verb: entry.verb,
+                subject_kind: entry.subject.kind.as_str(),
+                subject_id: entry.subject.id,
+                project_id: entry.project_id.map(|id| id.as_uuid()),
+                reason: entry.reason.as_deref(),
+                details: &entry.details,
+                correlation_id: entry.correlation_id.as_deref(),
+                changed_id: change.map(|change| change.subject.id),
+                changed_revision: change.map(|change| change.revision.0),
+                from_state: change.and_then(|change| change.from),
+                to_state: change.map(|change| change.to),
+                why: change.map(|change| &*change.why),
+            }
         })
         .collect();
     const INSERT: &str = concat!(
         "INSERT INTO audit_entries (id, at, actor, verb, subject_kind, subject_id, \
-         project_id, reason, details, correlation_id) SELECT given.id, given.at, \
-         given.actor, given.verb, given.subject_kind, given.subject_id, given.project_id, \
-         given.reason, coalesce(given.details, 'null'), given.correlation_id FROM ",
+         project_id, reason, details, correlation_id, changed_id, changed_revision, \
+         from_state, to_state, why) SELECT given.id, given.at, given.actor, given.verb, \
+         given.subject_kind, given.subject_id, given.project_id, given.reason, \
+         coalesce(given.details, 'null'), given.correlation_id, given.changed_id, \
+         given.changed_revision, given.from_state, given.to_state, given.why FROM ",
         rows_from_json!(
             id: uuid,
             at: time,
@@ -66,9 +83,30 @@ pub(crate) async fn insert(
             reason: text,
             details: json,
             correlation_id: text,
+            changed_id: uuid,
+            changed_revision: bigint,
+            from_state: text,
+            to_state: text,
+            why: text,
         ),
     );
     Ok(writes::write(connection, INSERT, &rows).await?)
+}
+
+/// Takes the entries out of the histories of these subjects and answers how many they
+/// were. They stay in the audit.
+pub(crate) async fn end_histories(
+    connection: &mut Connection,
+    subjects: IdList,
+) -> Result<u64, Failure> {
+    let ended = sqlx::query(sql!(
+        "UPDATE audit_entries SET changed_id = NULL WHERE changed_id ",
+        (one_of "$1")
+    ))
+    .bind(subjects)
+    .execute(connection)
+    .await?;
+    Ok(ended.rows_affected())
 }
 
 pub(crate) async fn list(
@@ -77,7 +115,7 @@ pub(crate) async fn list(
 ) -> Result<Listed<AuditLine>, Failure> {
     let mut query: QueryBuilder<Db> = QueryBuilder::new(
         "SELECT id, at, actor, verb, subject_kind, subject_id, project_id, reason, details, \
-         correlation_id FROM audit_entries WHERE 1 = 1",
+         correlation_id, from_state, to_state FROM audit_entries WHERE 1 = 1",
     );
     let (beyond, direction) = match order {
         AuditOrder::OldestFirst => (" AND id > ", " ORDER BY id LIMIT "),
@@ -120,7 +158,15 @@ pub(crate) async fn list(
     Ok(listed("audit entry", "id", &page, &found, line))
 }
 
+/// The state change is shown among the details.
 fn line(row: &Row) -> Result<AuditLine, Fault> {
+    let mut details: Value = rows::json(row, "details")?;
+    for (name, column) in [("from", "from_state"), ("to", "to_state")] {
+        let state: Option<String> = rows::get(row, column)?;
+        if let (Some(state), Some(details)) = (state, details.as_object_mut()) {
+            details.insert(name.to_owned(), state.into());
+        }
+    }
     Ok(AuditLine {
         id: AuditEntryId::new(rows::get(row, "id")?),
         at: rows::time(row, "at")?,
@@ -130,7 +176,7 @@ fn line(row: &Row) -> Result<AuditLine, Fault> {
         subject_id: rows::get(row, "subject_id")?,
         project_id: rows::get::<Option<Uuid>>(row, "project_id")?.map(ProjectId::new),
         reason: rows::get(row, "reason")?,
-        details: rows::json(row, "details")?,
+        details,
         correlation_id: rows::get(row, "correlation_id")?,
     })
 }

@@ -34,7 +34,8 @@ pub(crate) const DELETIONS: &str = concat!(
 
 /// Compared and ordered as pairs, because only the index of pairs has this
 /// order: by the position alone the plan walks the events of all projects. The
-/// rows after the project's own belong to the next project and are filtered out.
+/// rows after the project's own belong to the next project and are filtered out. An
+/// event without a project compares as null and is never among them.
 pub(crate) const EVENTS: &str = concat!(
     positioned_events!(
         "(SELECT * FROM event_positions WHERE (project_id, position) > ($2, $1) \

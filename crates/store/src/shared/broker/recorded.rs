@@ -16,7 +16,9 @@ pub(crate) struct Parts<'a> {
     /// The attempt with its new values; none if only the observation is recorded.
     pub(crate) attempt: Option<&'a ProvisionedResource>,
     pub(crate) observed: Option<&'a Value>,
-    pub(crate) line: Option<&'a StateChange>,
+    /// A line of history, or part of the audit entry if there is one. Its time is also
+    /// that of the event and the entry, see [`Recorded`].
+    pub(crate) change: Option<&'a StateChange>,
     pub(crate) event: Option<&'a Event>,
     pub(crate) audit: Option<&'a AuditEntry>,
     pub(crate) claim_token: i64,
@@ -28,21 +30,24 @@ pub(crate) struct Parts<'a> {
 impl<'a> Parts<'a> {
     pub(crate) fn of(record: &'a Recorded) -> Self {
         let commit = record.commit();
-        let mut parts =
-            Self { event: commit.events.first(), audit: commit.audit.first(), ..Self::default() };
+        let mut parts = Self {
+            change: commit.state_changes().next(),
+            event: commit.events.first(),
+            audit: commit.audit.first(),
+            ..Self::default()
+        };
         for write in &commit.writes {
             match write {
                 Write::Broker(BrokerWrite::AttemptUpdate(attempt)) => parts.attempt = Some(attempt),
                 Write::Broker(BrokerWrite::ObservedReplace(_, observed)) => {
                     parts.observed = Some(observed);
                 }
-                Write::HistoryAppend(line) => parts.line = Some(line),
                 Write::Release(release) => {
                     parts.claim_token = release.claim_token.0;
                     parts.micros = recheck_micros(release.recheck);
                     parts.failures = release.failures;
                 }
-                // `Recorded` allows no other write.
+                // The state change is read above; `Recorded` allows no other write.
                 _ => {}
             }
         }

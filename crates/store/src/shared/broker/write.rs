@@ -100,12 +100,18 @@ impl<'a> Writes<'a> {
 
     /// Rows of attempts, which refer to tokens.
     pub(crate) async fn apply_attempts(self, connection: &mut Connection) -> Result<(), Failure> {
-        let patches: Vec<_> = self.patches.into_values().collect();
-        let ids: Vec<_> = patches.iter().map(|patch| patch.id).collect();
-        match writes::first_missing(connection, PATCH, &ids, &patches).await? {
-            None => Ok(()),
-            Some(missing) => refuse_patch(connection, &patches[missing]).await,
+        let is_released = |patch: &AttemptPatch<'_>| patch.claim_token.is_some();
+        let (released, others): (Vec<_>, Vec<_>) =
+            self.patches.into_values().partition(is_released);
+        for (statement, patches) in [(PATCH_AND_RELEASE, released), (PATCH, others)] {
+            let ids: Vec<_> = patches.iter().map(|patch| patch.id).collect();
+            if let Some(missing) =
+                writes::first_missing(connection, statement, &ids, &patches).await?
+            {
+                refuse_patch(connection, &patches[missing]).await?;
+            }
         }
+        Ok(())
     }
 }
 
@@ -157,54 +163,64 @@ const ATTEMPTS_INSERT: RowSet<ProvisionedResource> = insert_rows!(plain, "provis
     partition: uuid = attempt.partition(),
 });
 
-/// Names the revision if the aggregate is written, and the claim if it is
-/// released. The release compares `wake` as every release does.
-const PATCH: &str = concat!(
-    "UPDATE provisioned_resources SET \
-     status = coalesce(given.status, provisioned_resources.status), \
-     phase_since = coalesce(given.phase_since, provisioned_resources.phase_since), \
-     failure_reason = CASE WHEN given.revision IS NULL \
-        THEN provisioned_resources.failure_reason ELSE given.failure_reason END, \
-     bootstrap_token_id = CASE WHEN given.revision IS NULL \
-        THEN provisioned_resources.bootstrap_token_id ELSE given.bootstrap_token_id END, \
-     deletion_requested_at = CASE WHEN given.revision IS NULL \
-        THEN provisioned_resources.deletion_requested_at ELSE given.deletion_requested_at END, \
-     unsettled_since = CASE WHEN given.revision IS NULL \
-        THEN provisioned_resources.unsettled_since ELSE given.unsettled_since END, \
-     absence_proven_at = CASE WHEN given.revision IS NULL \
-        THEN provisioned_resources.absence_proven_at ELSE given.absence_proven_at END, \
-     observed = coalesce(given.observed, provisioned_resources.observed), \
-     revision = CASE WHEN given.revision IS NULL THEN provisioned_resources.revision \
-        ELSE provisioned_resources.revision + 1 END, \
-     updated_at = CASE WHEN given.revision IS NULL THEN updated_at ELSE ",
-    sql!(greatest, "(", now),
-    ", updated_at) END, \
-     failures = coalesce(given.failures, provisioned_resources.failures), \
-     claimed_by = CASE WHEN given.claim_token IS NULL THEN claimed_by END, \
-     lease_until = CASE WHEN given.claim_token IS NULL THEN lease_until END, \
-     due_at = CASE WHEN given.claim_token IS NULL THEN due_at \
-        WHEN wake <> claimed_wake THEN ",
-    sql!(now, " ELSE ", now, " + ", given_micros),
-    " END FROM ",
-    rows_from_json!(
-        id: uuid,
-        revision: bigint,
-        status: text,
-        phase_since: time,
-        failure_reason: text,
-        bootstrap_token_id: uuid,
-        deletion_requested_at: time,
-        unsettled_since: time,
-        absence_proven_at: time,
-        observed: json,
-        claim_token: bigint,
-        micros: bigint,
-        failures: integer,
-    ),
-    " WHERE provisioned_resources.id = given.id \
-     AND (given.revision IS NULL OR provisioned_resources.revision = given.revision) \
-     AND (given.claim_token IS NULL OR provisioned_resources.claim_token = given.claim_token) \
-     RETURNING provisioned_resources.id",
+/// Names the revision if the aggregate is written; takes further assignments, each
+/// after a comma, and further conditions.
+macro_rules! patch {
+    ($assignments:expr, $conditions:expr) => {
+        concat!(
+            "UPDATE provisioned_resources SET \
+             status = coalesce(given.status, provisioned_resources.status), \
+             phase_since = coalesce(given.phase_since, provisioned_resources.phase_since), \
+             failure_reason = CASE WHEN given.revision IS NULL \
+                THEN provisioned_resources.failure_reason ELSE given.failure_reason END, \
+             bootstrap_token_id = CASE WHEN given.revision IS NULL \
+                THEN provisioned_resources.bootstrap_token_id ELSE given.bootstrap_token_id END, \
+             deletion_requested_at = CASE WHEN given.revision IS NULL \
+                THEN provisioned_resources.deletion_requested_at \
+                ELSE given.deletion_requested_at END, \
+             unsettled_since = CASE WHEN given.revision IS NULL \
+                THEN provisioned_resources.unsettled_since ELSE given.unsettled_since END, \
+             absence_proven_at = CASE WHEN given.revision IS NULL \
+                THEN provisioned_resources.absence_proven_at ELSE given.absence_proven_at END, \
+             observed = coalesce(given.observed, provisioned_resources.observed), \
+             revision = CASE WHEN given.revision IS NULL THEN provisioned_resources.revision \
+                ELSE provisioned_resources.revision + 1 END, \
+             updated_at = CASE WHEN given.revision IS NULL THEN updated_at ELSE ",
+            sql!(greatest, "(", now),
+            ", updated_at) END",
+            $assignments,
+            " FROM ",
+            rows_from_json!(
+                id: uuid,
+                revision: bigint,
+                status: text,
+                phase_since: time,
+                failure_reason: text,
+                bootstrap_token_id: uuid,
+                deletion_requested_at: time,
+                unsettled_since: time,
+                absence_proven_at: time,
+                observed: json,
+                claim_token: bigint,
+                micros: bigint,
+                failures: integer,
+            ),
+            " WHERE provisioned_resources.id = given.id \
+             AND (given.revision IS NULL OR provisioned_resources.revision = given.revision)",
+            $conditions,
+            " RETURNING provisioned_resources.id",
+        )
+    };
+}
+
+const PATCH: &str = patch!("", "");
+
+const PATCH_AND_RELEASE: &str = patch!(
+    concat!(", failures = given.failures, ", release_assignments!(sql!(given_micros))),
+    concat!(
+        " AND ",
+        slipway_durable::release_condition!("provisioned_resources", "given.claim_token")
+    )
 );
 
 /// Which condition of the patch was not met: the revision, or the claim.

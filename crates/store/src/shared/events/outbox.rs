@@ -17,6 +17,7 @@ use slipway_core::ids::{EventId, ProjectId, Revision};
 use slipway_durable::database::End;
 use sqlx::Row as _;
 use sqlx::types::Json;
+use uuid::Uuid;
 
 use super::{Connection, Row};
 use crate::failure::Failure;
@@ -120,7 +121,7 @@ pub(crate) fn event(row: &Row) -> Result<PositionedEvent, sqlx::Error> {
         position: row.try_get("position")?,
         event_type: row.try_get("event_type")?,
         aggregate_id: row.try_get("aggregate_id")?,
-        project_id: ProjectId::new(row.try_get("project_id")?),
+        project_id: row.try_get::<Option<Uuid>, _>("project_id")?.map(ProjectId::new),
         revision: Revision(row.try_get("revision")?),
         occurred_at: row.try_get::<Micros, _>("occurred_at")?.into(),
         payload: row.try_get::<Json<serde_json::Value>, _>("payload")?.0,

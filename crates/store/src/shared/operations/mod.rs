@@ -10,5 +10,6 @@ pub(crate) mod retention;
 pub(crate) mod tasks;
 
 use super::{
-    Backend, Connection, Db, Row, access, broker, catalog, commit, events, rows, transaction,
+    Backend, Connection, Db, Row, access, broker, catalog, commit, events, history, rows,
+    transaction,
 };

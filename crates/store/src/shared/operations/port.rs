@@ -16,7 +16,7 @@ use slipway_core::operations::control::Control;
 use uuid::Uuid;
 
 use super::catalog::seed;
-use super::{Backend, clock, control, counts, installation, retention, tasks};
+use super::{Backend, clock, control, counts, history, installation, retention, tasks};
 
 /// A probe waits two seconds for an answer; ours comes before its timeout.
 const PING_LIMIT: Duration = Duration::from_millis(1_800);
@@ -38,7 +38,7 @@ port! {
         read counts() -> Counts = counts::count;
         read database_now() -> Timestamp = clock::now;
         write schedule_pull_in(jump: Duration, lease: Duration) -> u64 = clock::pull_in;
-        statement history_prune(keep: Duration, limit: u32) -> u64 = retention::histories;
+        write history_prune(keep: Duration, limit: u32) -> u64 = history::prune;
     }
     by_hand {
         async fn ping(&self) -> Result<(), Error> {

@@ -1,5 +1,5 @@
-//! Deletes what was kept long enough: events from the front, histories and
-//! audit entries of deleted subjects.
+//! Deletes what was kept long enough: events from the front, audit entries of
+//! deleted subjects. `history::prune` ends histories.
 //!
 //! "Deleted" refers to the declared slot: a failed attempt of a resource that
 //! still exists keeps its history and its entries.
@@ -59,7 +59,8 @@ pub(crate) async fn events(
     }
     sqlx::query(
         "INSERT INTO event_prunes (project_id, position) SELECT project_id, max(position) \
-         FROM event_positions WHERE position > $1 AND position <= $2 GROUP BY project_id \
+         FROM event_positions WHERE position > $1 AND position <= $2 \
+         AND project_id IS NOT NULL GROUP BY project_id \
          ON CONFLICT (project_id) DO UPDATE SET position = excluded.position",
     )
     .bind(span.pruned)
@@ -87,31 +88,11 @@ pub(crate) async fn events(
     Ok(End::Commit(removed))
 }
 
-pub(crate) async fn histories(
-    connection: &mut Connection,
-    (keep, limit): (Duration, u32),
-) -> Result<u64, Failure> {
-    let removed = sqlx::query(sql!(
-        "DELETE FROM phase_history WHERE provisioned_resource_id IN (SELECT a.id \
-         FROM resources r JOIN provisioned_resources a ON a.resource_id = r.id \
-         WHERE r.deleted_at IS NOT NULL AND r.deleted_at <= ",
-        now,
-        (plus_micros "$1"),
-        " AND EXISTS (SELECT 1 FROM phase_history h WHERE h.provisioned_resource_id = a.id) \
-         AND NOT EXISTS (SELECT 1 FROM leak_records l \
-            WHERE l.subject_id = a.id AND l.resolved_at IS NULL) \
-         ORDER BY r.deleted_at, a.id LIMIT $2)"
-    ))
-    .bind(backwards(keep))
-    .bind(i64::from(limit))
-    .execute(&mut *connection)
-    .await?;
-    Ok(removed.rows_affected())
-}
-
 /// Entries of subjects that still exist stay and are skipped, so this walks the
 /// table by a cursor and does not always start at its front. Ids of subjects
-/// are unique over all kinds, so the kind need not be compared.
+/// are unique over all kinds, so the kind need not be compared. An entry that is a line
+/// of a history stays until that history ends: retention of the audit must not tear
+/// gaps into it.
 ///
 /// Answers the last entry of the page, and whether a page follows.
 pub(crate) async fn audit_page(
@@ -140,7 +121,7 @@ pub(crate) async fn audit(
     (keep, after, until): (Duration, Uuid, Uuid),
 ) -> Result<u64, Failure> {
     let removed = sqlx::query(sql!(
-        "DELETE FROM audit_entries WHERE id > $1 AND id <= $3 AND at <= ",
+        "DELETE FROM audit_entries WHERE id > $1 AND id <= $3 AND changed_id IS NULL AND at <= ",
         now,
         (plus_micros "$2"),
         " AND NOT EXISTS (SELECT 1 FROM resources r \
