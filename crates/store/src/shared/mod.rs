@@ -14,6 +14,7 @@ pub(crate) mod rows;
 pub(crate) mod schema;
 #[macro_use]
 pub(crate) mod table;
+#[macro_use]
 pub(crate) mod transaction;
 pub(crate) mod writes;
 

@@ -126,3 +126,23 @@ impl Backend {
         Ok(self.database.write(arguments, run).await?)
     }
 }
+
+/// Implements a port of the application. A row has the way of an operation to the database,
+/// which is a method of [`Backend`], the method of the port, and the function that runs with
+/// the arguments: `read task_list() -> Vec<Task> = tasks::list;`. Methods with a body of their
+/// own stand in `by_hand`.
+macro_rules! port {
+    ($port:ident {
+        $($way:ident $method:ident($($argument:ident: $kind:ty),* $(,)?) -> $answer:ty = $run:path;)*
+     }
+     $(by_hand { $($by_hand:tt)* })?) => {
+        #[async_trait::async_trait]
+        impl $port for Backend {
+            $(async fn $method(&self, $($argument: $kind),*) -> Result<$answer, Error> {
+                self.$way(($($argument),*), $run).await
+            })*
+
+            $($($by_hand)*)?
+        }
+    };
+}

@@ -1,6 +1,5 @@
 //! Implements the port `AccessStore`: keys, idempotency and the audit.
 
-use async_trait::async_trait;
 use slipway_app::access::port::{
     AnsweredEntry, AuditFilter, AuditLine, AuditOrder, Install, Installed, Owned,
 };
@@ -14,43 +13,15 @@ use uuid::Uuid;
 
 use super::{Backend, api_keys, audit, idempotency, installed_keys, scope};
 
-#[async_trait]
-impl AccessStore for Backend {
-    async fn audit_list(
-        &self,
-        filter: &AuditFilter,
-        order: AuditOrder,
-        page: Page<AuditEntryId>,
-    ) -> Result<Listed<AuditLine>, Error> {
-        self.read((filter, order, page), audit::list).await
-    }
-
-    async fn api_key_candidates(&self, short: &str) -> Result<Vec<ApiKey>, Error> {
-        self.read(short, api_keys::candidates).await
-    }
-
-    async fn api_key_install(
-        &self,
-        key: &ApiKey,
-        when: Install,
-        actor: &Actor,
-    ) -> Result<Installed, Error> {
-        self.write((key, when, actor), installed_keys::install).await
-    }
-
-    async fn idempotency_find(
-        &self,
-        caller: &str,
-        key: &str,
-    ) -> Result<Option<AnsweredEntry>, Error> {
-        self.read((caller, key), idempotency::find).await
-    }
-
-    async fn idempotency_answer(&self, record: Uuid, answer: &Answer) -> Result<(), Error> {
-        self.statement((record, answer), idempotency::answer).await
-    }
-
-    async fn project_of(&self, owned: Owned) -> Result<Option<ProjectId>, Error> {
-        self.read(owned, scope::project_of).await
+port! {
+    AccessStore {
+        read audit_list(filter: &AuditFilter, order: AuditOrder, page: Page<AuditEntryId>)
+            -> Listed<AuditLine> = audit::list;
+        read api_key_candidates(short: &str) -> Vec<ApiKey> = api_keys::candidates;
+        write api_key_install(key: &ApiKey, when: Install, actor: &Actor)
+            -> Installed = installed_keys::install;
+        read idempotency_find(caller: &str, key: &str) -> Option<AnsweredEntry> = idempotency::find;
+        statement idempotency_answer(record: Uuid, answer: &Answer) -> () = idempotency::answer;
+        read project_of(owned: Owned) -> Option<ProjectId> = scope::project_of;
     }
 }

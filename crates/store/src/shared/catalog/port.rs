@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use async_trait::async_trait;
 use slipway_app::ports::store::{Error, Page, Rule};
 use slipway_app::ports::{CatalogStore, Listed};
 use slipway_core::catalog::blueprint::PublishedVersion;
@@ -14,45 +13,25 @@ use slipway_core::text::Labels;
 
 use super::{Backend, blueprint, credential, project};
 
-#[async_trait]
-impl CatalogStore for Backend {
-    async fn project_labels(
-        &self,
-        projects: &[ProjectId],
-    ) -> Result<BTreeMap<ProjectId, Labels>, Error> {
-        self.read(projects, project::labels).await
+port! {
+    CatalogStore {
+        read project_labels(projects: &[ProjectId])
+            -> BTreeMap<ProjectId, Labels> = project::labels;
+        read credential_assignment_list(project: ProjectId, page: Page<CloudCredentialId>)
+            -> Listed<(CredentialAssignment, Credential)> = credential::assignment_list;
+        read version_fetch(blueprint: BlueprintId, version: &str)
+            -> Option<PublishedVersion> = blueprint::version_fetch;
+        read version_list(blueprint: BlueprintId, page: Page<BlueprintVersionId>)
+            -> Listed<PublishedVersion> = blueprint::version_list;
     }
-
-    async fn decide_credential_assignment(
-        &self,
-        project: &str,
-        credential: CloudCredentialId,
-        rule: &mut Rule<'_, CredentialAssignmentSnapshot>,
-    ) -> Result<(), Error> {
-        self.decided(credential::AssignmentOf { project, credential }, rule).await
-    }
-
-    async fn credential_assignment_list(
-        &self,
-        project: ProjectId,
-        page: Page<CloudCredentialId>,
-    ) -> Result<Listed<(CredentialAssignment, Credential)>, Error> {
-        self.read((project, page), credential::assignment_list).await
-    }
-
-    async fn version_fetch(
-        &self,
-        blueprint: BlueprintId,
-        version: &str,
-    ) -> Result<Option<PublishedVersion>, Error> {
-        self.read((blueprint, version), blueprint::version_fetch).await
-    }
-
-    async fn version_list(
-        &self,
-        blueprint: BlueprintId,
-        page: Page<BlueprintVersionId>,
-    ) -> Result<Listed<PublishedVersion>, Error> {
-        self.read((blueprint, page), blueprint::version_list).await
+    by_hand {
+        async fn decide_credential_assignment(
+            &self,
+            project: &str,
+            credential: CloudCredentialId,
+            rule: &mut Rule<'_, CredentialAssignmentSnapshot>,
+        ) -> Result<(), Error> {
+            self.decided(credential::AssignmentOf { project, credential }, rule).await
+        }
     }
 }

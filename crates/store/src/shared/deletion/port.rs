@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use slipway_app::deletion::port::{LeakFilter, LeakRule, RecordedFindings, ReportedFinding};
 use slipway_app::placement::port::ClusterIdentity;
 use slipway_app::ports::store::{Error, Page};
@@ -18,82 +17,33 @@ use super::access::scope;
 use super::broker::reads;
 use super::{Backend, leak_rows, leaks};
 
-#[async_trait]
-impl DeletionStore for Backend {
-    async fn deletion_fetch(&self, id: DeletionId) -> Result<Option<Deletion>, Error> {
-        self.read(id, reads::deletion_fetch).await
+port! {
+    DeletionStore {
+        read deletion_fetch(id: DeletionId) -> Option<Deletion> = reads::deletion_fetch;
+        read deletion_list(page: Page<DeletionId>) -> Listed<Deletion> = reads::deletion_list;
+        read deletion_list_in(project: ProjectId, page: Page<DeletionId>)
+            -> Listed<Deletion> = scope::deletions;
+        read claimant_load(attempts: &[ProvisionedResourceId])
+            -> Vec<Claimant> = leak_rows::claimants;
+        read claimant_expecting(cluster: ClusterId, page: Page<ProvisionedResourceId>)
+            -> Vec<Claimant> = leak_rows::expecting;
+        read leak_scan_begin() -> Timestamp = leak_rows::now;
+        write leak_findings_record(
+            cluster: &ClusterIdentity,
+            reported: &[ReportedFinding],
+            apart: Duration,
+        ) -> RecordedFindings = leaks::reported;
+        write leak_scan_end(cluster: ClusterId, begun_at: Timestamp, actor: &Actor)
+            -> u64 = leaks::scan_end;
+        read leak_removals(cluster: ClusterId, limit: u32) -> Vec<Leak> = leak_rows::removals;
+        read leak_list(filter: &LeakFilter, page: Page<LeakRecordId>)
+            -> Vec<Leak> = leak_rows::list;
+        read leak_fetch(id: LeakRecordId) -> Option<Leak> = leak_rows::fetch;
+        read leak_open_counts() -> BTreeMap<String, u64> = leak_rows::open_counts;
     }
-
-    async fn deletion_list(&self, page: Page<DeletionId>) -> Result<Listed<Deletion>, Error> {
-        self.read(page, reads::deletion_list).await
-    }
-
-    async fn deletion_list_in(
-        &self,
-        project: ProjectId,
-        page: Page<DeletionId>,
-    ) -> Result<Listed<Deletion>, Error> {
-        self.read((project, page), scope::deletions).await
-    }
-
-    async fn claimant_load(
-        &self,
-        attempts: &[ProvisionedResourceId],
-    ) -> Result<Vec<Claimant>, Error> {
-        self.read(attempts, leak_rows::claimants).await
-    }
-
-    async fn claimant_expecting(
-        &self,
-        cluster: ClusterId,
-        page: Page<ProvisionedResourceId>,
-    ) -> Result<Vec<Claimant>, Error> {
-        self.read((cluster, page), leak_rows::expecting).await
-    }
-
-    async fn leak_scan_begin(&self) -> Result<Timestamp, Error> {
-        self.read((), leak_rows::now).await
-    }
-
-    async fn leak_findings_record(
-        &self,
-        cluster: &ClusterIdentity,
-        reported: &[ReportedFinding],
-        apart: Duration,
-    ) -> Result<RecordedFindings, Error> {
-        self.write((cluster, reported, apart), leaks::reported).await
-    }
-
-    async fn leak_scan_end(
-        &self,
-        cluster: ClusterId,
-        begun_at: Timestamp,
-        actor: &Actor,
-    ) -> Result<u64, Error> {
-        self.write((cluster, begun_at, actor), leaks::scan_end).await
-    }
-
-    async fn leak_removals(&self, cluster: ClusterId, limit: u32) -> Result<Vec<Leak>, Error> {
-        self.read((cluster, limit), leak_rows::removals).await
-    }
-
-    async fn leak_list(
-        &self,
-        filter: &LeakFilter,
-        page: Page<LeakRecordId>,
-    ) -> Result<Vec<Leak>, Error> {
-        self.read((filter, page), leak_rows::list).await
-    }
-
-    async fn leak_fetch(&self, id: LeakRecordId) -> Result<Option<Leak>, Error> {
-        self.read(id, leak_rows::fetch).await
-    }
-
-    async fn leak_decide(&self, id: LeakRecordId, rule: &mut LeakRule<'_>) -> Result<(), Error> {
-        self.decided(leaks::ById(id), rule).await
-    }
-
-    async fn leak_open_counts(&self) -> Result<BTreeMap<String, u64>, Error> {
-        self.read((), leak_rows::open_counts).await
+    by_hand {
+        async fn leak_decide(&self, id: LeakRecordId, rule: &mut LeakRule<'_>) -> Result<(), Error> {
+            self.decided(leaks::ById(id), rule).await
+        }
     }
 }

@@ -1,6 +1,5 @@
 //! Implements the port `NodeStore`: the registry and bootstrap tokens.
 
-use async_trait::async_trait;
 use slipway_app::nodes::port::{Heartbeat, MeshView};
 use slipway_app::ports::store::{Error, Page, Rule};
 use slipway_app::ports::{Listed, NodeStore};
@@ -13,55 +12,27 @@ use super::access::scope;
 use super::broker::reads;
 use super::{Backend, enrol, mesh, tokens};
 
-#[async_trait]
-impl NodeStore for Backend {
-    async fn decide_enrolment(
-        &self,
-        token: SecretHash,
-        nonce: Option<&str>,
-        public_key: &[u8; 32],
-        rule: &mut Rule<'_, EnrolSnapshot>,
-    ) -> Result<(), Error> {
-        enrol::decide_enrolment(self, token, nonce, public_key, rule).await
+port! {
+    NodeStore {
+        read node_mesh(id: NodeId, limit: u32) -> Option<MeshView> = mesh::view;
+        statement node_heartbeat(id: NodeId, reported: &Reported)
+            -> Option<Heartbeat> = reads::node_heartbeat;
+        read node_fetch(id: NodeId) -> Option<Node> = reads::node_fetch;
+        read node_list(page: Page<NodeId>) -> Listed<Node> = reads::node_list;
+        read node_list_in(project: ProjectId, page: Page<NodeId>) -> Listed<Node> = scope::nodes;
+        read token_fetch(id: BootstrapTokenId) -> Option<BootstrapToken> = tokens::fetch;
+        read token_list(resource: ResourceId, page: Page<BootstrapTokenId>)
+            -> Listed<BootstrapToken> = tokens::list;
     }
-
-    async fn node_mesh(&self, id: NodeId, limit: u32) -> Result<Option<MeshView>, Error> {
-        self.read((id, limit), mesh::view).await
-    }
-
-    async fn node_heartbeat(
-        &self,
-        id: NodeId,
-        reported: &Reported,
-    ) -> Result<Option<Heartbeat>, Error> {
-        self.statement((id, reported), reads::node_heartbeat).await
-    }
-
-    async fn node_fetch(&self, id: NodeId) -> Result<Option<Node>, Error> {
-        self.read(id, reads::node_fetch).await
-    }
-
-    async fn node_list(&self, page: Page<NodeId>) -> Result<Listed<Node>, Error> {
-        self.read(page, reads::node_list).await
-    }
-
-    async fn node_list_in(
-        &self,
-        project: ProjectId,
-        page: Page<NodeId>,
-    ) -> Result<Listed<Node>, Error> {
-        self.read((project, page), scope::nodes).await
-    }
-
-    async fn token_fetch(&self, id: BootstrapTokenId) -> Result<Option<BootstrapToken>, Error> {
-        self.read(id, tokens::fetch).await
-    }
-
-    async fn token_list(
-        &self,
-        resource: ResourceId,
-        page: Page<BootstrapTokenId>,
-    ) -> Result<Listed<BootstrapToken>, Error> {
-        self.read((resource, page), tokens::list).await
+    by_hand {
+        async fn decide_enrolment(
+            &self,
+            token: SecretHash,
+            nonce: Option<&str>,
+            public_key: &[u8; 32],
+            rule: &mut Rule<'_, EnrolSnapshot>,
+        ) -> Result<(), Error> {
+            enrol::decide_enrolment(self, token, nonce, public_key, rule).await
+        }
     }
 }

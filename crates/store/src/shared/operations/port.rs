@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use async_trait::async_trait;
 use slipway_app::operations::port::{
     AuditPruned, ControlRule, Counts, Replica, Task, WithheldAction,
 };
@@ -22,107 +21,61 @@ use super::{Backend, clock, control, counts, installation, retention, tasks};
 /// A probe waits two seconds for an answer; ours comes before its timeout.
 const PING_LIMIT: Duration = Duration::from_millis(1_800);
 
-#[async_trait]
-impl OperationsStore for Backend {
-    async fn ping(&self) -> Result<(), Error> {
-        Ok(self.database.within(PING_LIMIT, Box::pin(self.read_and_write())).await?)
+port! {
+    OperationsStore {
+        read installation() -> InstallationId = installation::read;
+        write seed(seed: &Seed) -> ClusterId = seed::seed;
+        read control_fetch() -> Control = control::fetch;
+        read replica_list() -> Vec<Replica> = control::replicas;
+        read withheld_list(page: Page<ProvisionedResourceId>)
+            -> Vec<WithheldAction> = control::withheld;
+        read withheld_unchecked() -> u64 = control::open;
+        write task_ensure(name: &str, worker: &str, within: Duration) -> () = tasks::ensure;
+        statement task_release(name: &str, claim: ClaimToken, next: Duration, error: Option<&str>)
+            -> bool = tasks::release;
+        statement task_wake(name: &str) -> () = tasks::wake;
+        read task_list() -> Vec<Task> = tasks::list;
+        read counts() -> Counts = counts::count;
+        read database_now() -> Timestamp = clock::now;
+        write schedule_pull_in(jump: Duration, lease: Duration) -> u64 = clock::pull_in;
+        statement history_prune(keep: Duration, limit: u32) -> u64 = retention::histories;
     }
-
-    async fn installation(&self) -> Result<InstallationId, Error> {
-        self.read((), installation::read).await
-    }
-
-    async fn seed(&self, seed: &Seed) -> Result<ClusterId, Error> {
-        self.write(seed, seed::seed).await
-    }
-
-    async fn control_fetch(&self) -> Result<Control, Error> {
-        self.read((), control::fetch).await
-    }
-
-    async fn control_decide(&self, rule: &mut ControlRule<'_>) -> Result<(), Error> {
-        self.decided(control::Installation, rule).await
-    }
-
-    async fn replica_list(&self) -> Result<Vec<Replica>, Error> {
-        self.read((), control::replicas).await
-    }
-
-    async fn withheld_list(
-        &self,
-        page: Page<ProvisionedResourceId>,
-    ) -> Result<Vec<WithheldAction>, Error> {
-        self.read(page, control::withheld).await
-    }
-
-    async fn withheld_unchecked(&self) -> Result<u64, Error> {
-        self.read((), control::open).await
-    }
-
-    async fn task_ensure(&self, name: &str, worker: &str, within: Duration) -> Result<(), Error> {
-        self.write((name, worker, within), tasks::ensure).await
-    }
-
-    async fn task_claim(
-        &self,
-        name: &str,
-        worker: &str,
-        lease: Duration,
-    ) -> Result<Option<ClaimToken>, Error> {
-        // Reads first, without a lock: most of the time nothing is due, and
-        // that must not occupy the only writer of SQLite.
-        if !self.read(name, tasks::is_due).await? {
-            return Ok(None);
+    by_hand {
+        async fn ping(&self) -> Result<(), Error> {
+            Ok(self.database.within(PING_LIMIT, Box::pin(self.read_and_write())).await?)
         }
-        self.statement((name, worker, lease), tasks::claim).await
-    }
 
-    async fn task_release(
-        &self,
-        name: &str,
-        claim: ClaimToken,
-        next: Duration,
-        error: Option<&str>,
-    ) -> Result<bool, Error> {
-        self.statement((name, claim, next, error), tasks::release).await
-    }
+        async fn control_decide(&self, rule: &mut ControlRule<'_>) -> Result<(), Error> {
+            self.decided(control::Installation, rule).await
+        }
 
-    async fn task_wake(&self, name: &str) -> Result<(), Error> {
-        self.statement(name, tasks::wake).await
-    }
+        async fn task_claim(
+            &self,
+            name: &str,
+            worker: &str,
+            lease: Duration,
+        ) -> Result<Option<ClaimToken>, Error> {
+            // Reads first, without a lock: most of the time nothing is due, and
+            // that must not occupy the only writer of SQLite.
+            if !self.read(name, tasks::is_due).await? {
+                return Ok(None);
+            }
+            self.statement((name, worker, lease), tasks::claim).await
+        }
 
-    async fn task_list(&self) -> Result<Vec<Task>, Error> {
-        self.read((), tasks::list).await
-    }
-
-    async fn counts(&self) -> Result<Counts, Error> {
-        self.read((), counts::count).await
-    }
-
-    async fn database_now(&self) -> Result<Timestamp, Error> {
-        self.read((), clock::now).await
-    }
-
-    async fn schedule_pull_in(&self, jump: Duration, lease: Duration) -> Result<u64, Error> {
-        self.write((jump, lease), clock::pull_in).await
-    }
-
-    async fn history_prune(&self, keep: Duration, limit: u32) -> Result<u64, Error> {
-        self.statement((keep, limit), retention::histories).await
-    }
-
-    async fn audit_prune(
-        &self,
-        keep: Duration,
-        after: Option<AuditEntryId>,
-        limit: u32,
-    ) -> Result<AuditPruned, Error> {
-        let after = after.map_or(Uuid::nil(), |id| id.as_uuid());
-        let Some((until, more)) = self.read((keep, after, limit), retention::audit_page).await?
-        else {
-            return Ok(AuditPruned { removed: 0, next: None });
-        };
-        let removed = self.statement((keep, after, until), retention::audit).await?;
-        Ok(AuditPruned { removed, next: more.then(|| AuditEntryId::new(until)) })
+        async fn audit_prune(
+            &self,
+            keep: Duration,
+            after: Option<AuditEntryId>,
+            limit: u32,
+        ) -> Result<AuditPruned, Error> {
+            let after = after.map_or(Uuid::nil(), |id| id.as_uuid());
+            let Some((until, more)) = self.read((keep, after, limit), retention::audit_page).await?
+            else {
+                return Ok(AuditPruned { removed: 0, next: None });
+            };
+            let removed = self.statement((keep, after, until), retention::audit).await?;
+            Ok(AuditPruned { removed, next: more.then(|| AuditEntryId::new(until)) })
+        }
     }
 }
