@@ -52,16 +52,6 @@ pub enum LoopKind {
     ProvisionedResource,
 }
 
-impl SubjectKind {
-    /// `None` for a kind that no loop serves.
-    pub const fn loop_kind(self) -> Option<LoopKind> {
-        match self {
-            Self::ProvisionedResource => Some(LoopKind::ProvisionedResource),
-            _ => None,
-        }
-    }
-}
-
 /// A subject that a loop serves, so that it can be woken, claimed and released.
 /// Only an id of such a kind converts into it: a commit cannot wake a thing
 /// that nobody would ever claim.
@@ -105,7 +95,7 @@ mod tests {
         let id = ProvisionedResourceId::new(Uuid::from_u128(7));
         let (claimable, subject) = (Claimable::from(id), Subject::from(id));
         assert_eq!(Subject::from(claimable), subject);
-        assert_eq!(subject.kind.loop_kind(), Some(claimable.kind()));
+        assert_eq!(claimable.kind(), LoopKind::ProvisionedResource);
         assert_eq!(subject.kind.as_str(), ProvisionedResourceId::KIND);
     }
 }

@@ -9,7 +9,7 @@
 //! key as long as the node has not sent a heartbeat.
 
 use data_encoding::HEXLOWER;
-use slipway_wire::plexd::{CAPABILITY_DRAIN, Capabilities, RegisterRequest};
+use slipway_wire::plexd::{CAPABILITY_DRAIN, Capabilities, RegisterReply, RegisterRequest};
 
 use super::client::{Client, Failure};
 use super::config::Config;
@@ -44,13 +44,7 @@ pub(crate) async fn enrol(
         let request = request(config, &token, &public_key)?;
         match client.register(&token, &request).await {
             Ok(reply) => {
-                contact.made();
-                let identity = Identity {
-                    node_id: reply.node_id,
-                    node_secret_key: Secret::new(reply.node_secret_key),
-                    enrolled_at: BootMoment::now()?,
-                };
-                identity.store(directory)?;
+                let identity = enrolled(reply, directory, contact)?;
                 token_forget(directory)?;
                 return Ok(Some(identity));
             }
@@ -96,13 +90,7 @@ pub(crate) async fn again(
     }
     let identity = match client.register(&token, &request).await {
         Ok(reply) => {
-            contact.made();
-            let identity = Identity {
-                node_id: reply.node_id,
-                node_secret_key: Secret::new(reply.node_secret_key),
-                enrolled_at: BootMoment::now()?,
-            };
-            identity.store(directory)?;
+            let identity = enrolled(reply, directory, contact)?;
             tracing::info!(
                 node_id = identity.node_id,
                 "enrolled again with a server that did not know this node"
@@ -115,6 +103,22 @@ pub(crate) async fn again(
         }
     };
     token_forget(directory)?;
+    Ok(identity)
+}
+
+/// Stores the identity that the server gave the node.
+fn enrolled(
+    reply: RegisterReply,
+    directory: &Directory,
+    contact: &Contact,
+) -> Result<Identity, Error> {
+    contact.made();
+    let identity = Identity {
+        node_id: reply.node_id,
+        node_secret_key: Secret::new(reply.node_secret_key),
+        enrolled_at: BootMoment::now()?,
+    };
+    identity.store(directory)?;
     Ok(identity)
 }
 
