@@ -219,6 +219,11 @@ pub trait BrokerStore, intercepted by BrokerIntercept {
     /// Oldest first.
     async fn history_list(&self, id: ProvisionedResourceId) -> Result<Vec<HistoryLine>, Error>;
 
+    /// Removes the history of attempts whose resource has been gone for longer
+    /// than `keep`; of `limit` attempts at most. A resource that is not gone,
+    /// or has an open leak record, keeps all of its history.
+    async fn history_prune(&self, keep: Duration, limit: u32) -> Result<u64, Error>;
+
     /// The newest resources first, and of each its newest attempt first.
     async fn attempt_lines(&self, filter: AttemptFilter, limit: u32) -> Result<Vec<AttemptLine>, Error>;
 

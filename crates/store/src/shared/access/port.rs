@@ -1,8 +1,10 @@
 //! Implements the port `AccessStore`: keys, idempotency and the audit.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use slipway_app::access::port::{
-    AnsweredEntry, AuditFilter, AuditLine, AuditOrder, Install, Installed, Owned,
+    AnsweredEntry, AuditFilter, AuditLine, AuditOrder, AuditPruned, Install, Installed, Owned,
 };
 use slipway_app::ports::store::{Error, Page};
 use slipway_app::ports::{AccessStore, Listed};
@@ -12,7 +14,7 @@ use slipway_core::access::idempotency::Answer;
 use slipway_core::ids::{AuditEntryId, ProjectId};
 use uuid::Uuid;
 
-use super::{Backend, api_keys, audit, idempotency, installed_keys, scope};
+use super::{Backend, api_keys, audit, idempotency, installed_keys, prune, scope};
 
 #[async_trait]
 impl AccessStore for Backend {
@@ -52,5 +54,18 @@ impl AccessStore for Backend {
 
     async fn project_of(&self, owned: Owned) -> Result<Option<ProjectId>, Error> {
         self.read(owned, scope::project_of).await
+    }
+    async fn audit_prune(
+        &self,
+        keep: Duration,
+        after: Option<AuditEntryId>,
+        limit: u32,
+    ) -> Result<AuditPruned, Error> {
+        let after = after.map_or(Uuid::nil(), |id| id.as_uuid());
+        let Some((until, more)) = self.read((keep, after, limit), prune::page).await? else {
+            return Ok(AuditPruned { removed: 0, next: None });
+        };
+        let removed = self.statement((keep, after, until), prune::prune).await?;
+        Ok(AuditPruned { removed, next: more.then(|| AuditEntryId::new(until)) })
     }
 }

@@ -15,8 +15,9 @@ use slipway_core::commit::{Recorded, Release};
 use slipway_core::ids::{Partition, ProvisionedResourceId, ResourceId};
 use slipway_core::operations::explanation::{AttemptLine, PhaseCount};
 
-use super::deletion::leaks;
-use super::{Backend, attempts, batch, claims, decide, history, list, partitions, reads, record};
+use super::{
+    Backend, attempts, batch, claims, decide, history, list, partitions, reads, record, retention,
+};
 
 #[async_trait]
 impl BrokerStore for Backend {
@@ -83,7 +84,7 @@ impl BrokerStore for Backend {
         reason: &str,
         recheck: Duration,
     ) -> Result<(), Error> {
-        self.write((claimed, reason, recheck), claims::hold).await
+        self.write((claimed, reason, recheck), claims::quarantine).await
     }
 
     async fn attempt_renew(
@@ -100,11 +101,11 @@ impl BrokerStore for Backend {
     }
 
     async fn attempt_wake(&self, attempts: &[ProvisionedResourceId]) -> Result<(), Error> {
-        self.write(attempts, leaks::wake).await
+        self.write(attempts, claims::wake).await
     }
 
     async fn attempt_wake_all(&self, partition: Partition) -> Result<u64, Error> {
-        self.statement(partition, claims::wake_all).await
+        self.statement(partition, claims::wake_partition).await
     }
 
     async fn attempt_overdue(&self, partition: Partition) -> Result<Option<Duration>, Error> {
@@ -133,6 +134,10 @@ impl BrokerStore for Backend {
 
     async fn history_list(&self, id: ProvisionedResourceId) -> Result<Vec<HistoryLine>, Error> {
         self.read(id, history::list).await
+    }
+
+    async fn history_prune(&self, keep: Duration, limit: u32) -> Result<u64, Error> {
+        self.statement((keep, limit), retention::prune_history).await
     }
 
     async fn attempt_lines(

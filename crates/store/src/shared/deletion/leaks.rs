@@ -22,22 +22,14 @@ use sqlx::types::Json;
 use uuid::Uuid;
 
 use super::access::audit;
+use super::broker::claimants;
 use super::json_values::JsonTime;
 use super::page::now;
 use super::transaction::{Load, Written};
-use super::{Connection, commit, leak_rows};
+use super::{Connection, leak_rows};
 use crate::failure::Failure;
 use crate::id_list::IdList;
 use crate::micros::Micros;
-
-pub(crate) async fn wake(
-    connection: &mut Connection,
-    attempts: &[ProvisionedResourceId],
-) -> Result<End<()>, Failure> {
-    let attempts: Vec<_> = attempts.iter().map(|id| (*id).into()).collect();
-    commit::wake(connection, &attempts).await?;
-    Ok(End::Commit(()))
-}
 
 pub(crate) async fn reported(
     connection: &mut Connection,
@@ -226,7 +218,7 @@ impl Load for ById {
             .ok_or(Failure::NotFound { kind: LeakRecordId::KIND })?;
         let leak = leak_rows::read(&row)?;
         let attempt = ProvisionedResourceId::new(leak.subject_id);
-        let claimant = leak_rows::claimants_in(connection, &[attempt]).await?.pop();
+        let claimant = claimants::load(connection, &[attempt]).await?.pop();
         Ok(LeakSnapshot { now: now(connection).await?, leak, claimant })
     }
 }

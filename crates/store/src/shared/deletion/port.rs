@@ -14,18 +14,17 @@ use slipway_core::deletion::leak::{Claimant, Leak};
 use slipway_core::deletion::record::Deletion;
 use slipway_core::ids::{ClusterId, DeletionId, LeakRecordId, ProjectId, ProvisionedResourceId};
 
-use super::access::scope;
-use super::broker::reads;
-use super::{Backend, leak_rows, leaks};
+use super::broker::claimants;
+use super::{Backend, leak_rows, leaks, reads};
 
 #[async_trait]
 impl DeletionStore for Backend {
     async fn deletion_fetch(&self, id: DeletionId) -> Result<Option<Deletion>, Error> {
-        self.read(id, reads::deletion_fetch).await
+        self.read(id, reads::fetch).await
     }
 
     async fn deletion_list(&self, page: Page<DeletionId>) -> Result<Listed<Deletion>, Error> {
-        self.read(page, reads::deletion_list).await
+        self.read(page, reads::list).await
     }
 
     async fn deletion_list_in(
@@ -33,14 +32,14 @@ impl DeletionStore for Backend {
         project: ProjectId,
         page: Page<DeletionId>,
     ) -> Result<Listed<Deletion>, Error> {
-        self.read((project, page), scope::deletions).await
+        self.read((project, page), reads::list_in).await
     }
 
     async fn claimant_load(
         &self,
         attempts: &[ProvisionedResourceId],
     ) -> Result<Vec<Claimant>, Error> {
-        self.read(attempts, leak_rows::claimants).await
+        self.read(attempts, claimants::load).await
     }
 
     async fn claimant_expecting(
@@ -48,7 +47,7 @@ impl DeletionStore for Backend {
         cluster: ClusterId,
         page: Page<ProvisionedResourceId>,
     ) -> Result<Vec<Claimant>, Error> {
-        self.read((cluster, page), leak_rows::expecting).await
+        self.read((cluster, page), claimants::expecting).await
     }
 
     async fn leak_scan_begin(&self) -> Result<Timestamp, Error> {

@@ -23,6 +23,7 @@ use slipway_durable::database::End;
 use sqlx::Row as _;
 use uuid::Uuid;
 
+use super::hydrate::node_columns;
 use super::page::{count, hydrate, readable};
 use super::{Connection, Row, rows};
 use crate::failure::Failure;

@@ -9,9 +9,7 @@ use slipway_core::ids::{BootstrapTokenId, NodeId, ProjectId, ResourceId};
 use slipway_core::nodes::node::{Node, Reported};
 use slipway_core::nodes::token::{BootstrapToken, SecretHash};
 
-use super::access::scope;
-use super::broker::reads;
-use super::{Backend, enrol, mesh, tokens};
+use super::{Backend, enrol, mesh, reads, tokens};
 
 #[async_trait]
 impl NodeStore for Backend {
@@ -34,15 +32,15 @@ impl NodeStore for Backend {
         id: NodeId,
         reported: &Reported,
     ) -> Result<Option<Heartbeat>, Error> {
-        self.statement((id, reported), reads::node_heartbeat).await
+        self.statement((id, reported), reads::heartbeat).await
     }
 
     async fn node_fetch(&self, id: NodeId) -> Result<Option<Node>, Error> {
-        self.read(id, reads::node_fetch).await
+        self.read(id, reads::fetch).await
     }
 
     async fn node_list(&self, page: Page<NodeId>) -> Result<Listed<Node>, Error> {
-        self.read(page, reads::node_list).await
+        self.read(page, reads::list).await
     }
 
     async fn node_list_in(
@@ -50,7 +48,7 @@ impl NodeStore for Backend {
         project: ProjectId,
         page: Page<NodeId>,
     ) -> Result<Listed<Node>, Error> {
-        self.read((project, page), scope::nodes).await
+        self.read((project, page), reads::list_in).await
     }
 
     async fn token_fetch(&self, id: BootstrapTokenId) -> Result<Option<BootstrapToken>, Error> {

@@ -3,21 +3,16 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use slipway_app::operations::port::{
-    AuditPruned, ControlRule, Counts, Replica, Task, WithheldAction,
-};
+use slipway_app::operations::port::{ControlRule, Counts, Replica, Task, WithheldAction};
 use slipway_app::ports::OperationsStore;
 use slipway_app::ports::store::{Error, Page};
 use slipway_app::seed::Seed;
 use slipway_core::Timestamp;
-use slipway_core::ids::{
-    AuditEntryId, ClaimToken, ClusterId, InstallationId, ProvisionedResourceId,
-};
+use slipway_core::ids::{ClaimToken, ClusterId, InstallationId, ProvisionedResourceId};
 use slipway_core::operations::control::Control;
-use uuid::Uuid;
 
-use super::catalog::seed;
-use super::{Backend, clock, control, counts, installation, retention, tasks};
+use super::broker::withheld;
+use super::{Backend, clock, control, counts, installation, seed, tasks};
 
 /// A probe waits two seconds for an answer; ours comes before its timeout.
 const PING_LIMIT: Duration = Duration::from_millis(1_800);
@@ -52,11 +47,11 @@ impl OperationsStore for Backend {
         &self,
         page: Page<ProvisionedResourceId>,
     ) -> Result<Vec<WithheldAction>, Error> {
-        self.read(page, control::withheld).await
+        self.read(page, withheld::list).await
     }
 
     async fn withheld_unchecked(&self) -> Result<u64, Error> {
-        self.read((), control::open).await
+        self.read((), withheld::unchecked).await
     }
 
     async fn task_ensure(&self, name: &str, worker: &str, within: Duration) -> Result<(), Error> {
@@ -105,24 +100,5 @@ impl OperationsStore for Backend {
 
     async fn schedule_pull_in(&self, jump: Duration, lease: Duration) -> Result<u64, Error> {
         self.write((jump, lease), clock::pull_in).await
-    }
-
-    async fn history_prune(&self, keep: Duration, limit: u32) -> Result<u64, Error> {
-        self.statement((keep, limit), retention::histories).await
-    }
-
-    async fn audit_prune(
-        &self,
-        keep: Duration,
-        after: Option<AuditEntryId>,
-        limit: u32,
-    ) -> Result<AuditPruned, Error> {
-        let after = after.map_or(Uuid::nil(), |id| id.as_uuid());
-        let Some((until, more)) = self.read((keep, after, limit), retention::audit_page).await?
-        else {
-            return Ok(AuditPruned { removed: 0, next: None });
-        };
-        let removed = self.statement((keep, after, until), retention::audit).await?;
-        Ok(AuditPruned { removed, next: more.then(|| AuditEntryId::new(until)) })
     }
 }

@@ -5,6 +5,7 @@ pub(crate) mod definitions;
 pub(crate) mod hydrate;
 pub(crate) mod namespace;
 pub(crate) mod port;
+pub(crate) mod seed;
 pub(crate) mod write;
 
-use super::{Backend, Connection, Row, catalog, deletion, page, rows, table, transaction, writes};
+use super::{Backend, Connection, Row, broker, catalog, page, rows, table, transaction, writes};

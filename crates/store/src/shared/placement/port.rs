@@ -12,13 +12,13 @@ use slipway_core::placement::rules::cluster_assignment::ClusterAssignmentSnapsho
 use slipway_core::placement::rules::cluster_choice::Candidate;
 use slipway_core::placement::shared_objects::ProjectNamespace;
 
-use super::deletion::leak_rows;
+use super::broker::claims;
 use super::{Backend, cluster, definitions, namespace};
 
 #[async_trait]
 impl PlacementStore for Backend {
     async fn cluster_list(&self) -> Result<Vec<ClusterIdentity>, Error> {
-        self.read((), leak_rows::clusters).await
+        self.read((), cluster::identities).await
     }
 
     async fn cluster_candidates(
@@ -76,7 +76,7 @@ impl PlacementStore for Backend {
     }
 
     async fn project_namespace_wake(&self, project: ProjectId) -> Result<(), Error> {
-        self.statement(project, namespace::wake).await
+        self.statement(project, claims::wake_project).await
     }
 
     async fn demand_list(&self, cluster: ClusterId) -> Result<Vec<Demand>, Error> {
