@@ -191,8 +191,7 @@ async fn facts(
         Some(partition) => store.broker.partition_holders(partition).await?,
         None => Vec::new(),
     };
-    let lag =
-        partitions.iter().find(|overdue| partition.is_some() && overdue.partition == partition);
+    let lag = partitions.iter().find(|overdue| partition == Some(overdue.partition));
     Ok(ClusterFacts {
         now: context.clock.now(),
         lag: lag.map(|overdue| overdue.overdue),

@@ -62,8 +62,7 @@ pub(crate) fn successor(
             partition: snapshot
                 .placement
                 .as_ref()
-                .map(|p| p.cluster_id.into())
-                .or(gone.partition()),
+                .map_or(gone.partition(), |placement| placement.cluster_id.into()),
         },
         snapshot.now,
     )

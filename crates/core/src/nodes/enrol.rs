@@ -122,7 +122,7 @@ pub fn enrol(known: &EnrolSnapshot, enrolment: &Enrolment) -> Result<Enrolled, R
         public_key: enrolment.public_key,
         key_hash: Some(enrolment.key_hash),
         capabilities: enrolment.capabilities.clone(),
-        mesh: Some(mesh),
+        mesh,
         reported: enrolment.reported.clone(),
         revision: Revision::FIRST,
         registered_at: now,

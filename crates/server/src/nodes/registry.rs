@@ -31,7 +31,7 @@ pub(crate) fn document(node: &node::Node, now: Timestamp) -> Node {
         provisioned_resource_id: node.provisioned_resource_id.to_string(),
         hostname: node.hostname.clone(),
         capabilities: node.capabilities.clone(),
-        mesh_ip: text(node.mesh.map(|mesh| mesh.ip)),
+        mesh_ip: Some(node.mesh.ip.to_string()),
         version: node.reported.version.clone(),
         checksum: node.reported.checksum.clone(),
         status: node.reported.status.clone(),

@@ -46,9 +46,9 @@ async fn fill(connection: &mut sqlx::PgConnection, project: Uuid, name: &str, co
          INSERT INTO event_positions (position, seq, project_id) SELECT seq, seq, project_id \
             FROM outbox_events WHERE project_id = '{project}'; \
          INSERT INTO provisioned_resources (id, resource_id, project_id, blueprint_version_id, \
-            cloud_credential_id, attempt, status, xr_name, parameter_values) \
+            cloud_credential_id, attempt, status, xr_name, parameter_values, partition) \
             SELECT gen_random_uuid(), id, '{project}', '{CATALOG}', '{CATALOG}', 1, 'Ready', \
-            'x', '{{}}' FROM resources WHERE project_id = '{project}'"
+            'x', '{{}}', '{CATALOG}' FROM resources WHERE project_id = '{project}'"
     );
     run(connection, insert).await;
 }

@@ -134,7 +134,7 @@ async fn write(
         .bind(column!(Option<&str>, |p| p.audit.map(|entry| entry.actor.as_str())))
         .bind(column!(Option<&str>, |p| p.audit.map(|entry| entry.verb)))
         .bind(column!(Option<Json<&serde_json::Value>>, |p| p.audit.map(|e| Json(&e.details))))
-        .bind(column!(Option<Micros>, |p| p.attempt.and_then(|a| a.unsettled_since()).map(micros)))
+        .bind(column!(Option<Micros>, |p| p.attempt.map(|a| micros(a.unsettled_since()))))
         .bind(column!(Option<Micros>, |p| {
             p.attempt.and_then(|a| a.absence_proven_at()).map(micros)
         }))

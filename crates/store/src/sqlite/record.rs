@@ -109,7 +109,7 @@ async fn record_one(connection: &mut Connection, record: &Recorded) -> Result<bo
         .bind(audit.map(|entry| Json(&entry.details)))
         .bind(ProvisionedResourceId::KIND)
         .bind(audit.and_then(|entry| entry.project_id).map(|id| id.as_uuid()))
-        .bind(attempt.and_then(|attempt| attempt.unsettled_since()).map(micros))
+        .bind(attempt.map(|attempt| micros(attempt.unsettled_since())))
         .bind(attempt.and_then(|attempt| attempt.absence_proven_at()).map(micros))
         .fetch_all(connection)
         .await?;

@@ -6,19 +6,16 @@ use slipway_core::deletion::leak::{Claimant, ObjectRef};
 use slipway_core::deletion::orphans::EXPECTING;
 use slipway_core::ids::{ClusterId, ProvisionedResourceId};
 use sqlx::Row as _;
-use uuid::Uuid;
 
 use super::page::after;
 use super::{Connection, Row};
 use crate::failure::Failure;
 use crate::id_list::IdList;
 
-/// An attempt stays on the cluster it was made for; one that an older version made
-/// is on the cluster of its project's placement. The namespace is its project's.
+/// An attempt stays on the cluster it was made for. The namespace is its project's.
 macro_rules! claimant_columns {
     () => {
-        "SELECT a.id, a.status, a.xr_name, \
-         coalesce(a.partition, p.cluster_id) AS cluster_id, p.namespace \
+        "SELECT a.id, a.status, a.xr_name, a.partition, p.namespace \
          FROM provisioned_resources a "
     };
 }
@@ -50,7 +47,7 @@ pub(crate) async fn expecting(
     let found = sqlx::query(concat!(
         claimant_columns!(),
         "JOIN cluster_assignments p ON p.project_id = a.project_id \
-         WHERE coalesce(a.partition, p.cluster_id) = $1 AND a.status IN ($2, $3) \
+         WHERE a.partition = $1 AND a.status IN ($2, $3) \
          AND a.id > $4 ORDER BY a.id LIMIT $5"
     ))
     .bind(cluster.as_uuid())
@@ -64,14 +61,12 @@ pub(crate) async fn expecting(
 }
 
 fn claimant(row: &Row) -> Result<Claimant, sqlx::Error> {
-    let cluster: Option<Uuid> = row.try_get("cluster_id")?;
+    let cluster = ClusterId::new(row.try_get("partition")?);
     let namespace: Option<String> = row.try_get("namespace")?;
     let name: String = row.try_get("xr_name")?;
     Ok(Claimant {
         id: ProvisionedResourceId::new(row.try_get("id")?),
         phase: Phase::parse(row.try_get("status")?),
-        home: cluster
-            .zip(namespace)
-            .map(|(cluster, namespace)| (ClusterId::new(cluster), ObjectRef { namespace, name })),
+        home: namespace.map(|namespace| (cluster, ObjectRef { namespace, name })),
     })
 }

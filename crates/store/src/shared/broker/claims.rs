@@ -173,21 +173,19 @@ pub(crate) async fn wake_project(
     Ok(())
 }
 
-/// Wakes every attempt of the partition that is not settled for good, and takes
-/// in rows without a partition whose project is assigned to it. A Deleted row
-/// keeps the due time of its deletion verification; one without a due time,
-/// which an older version deleted, gets one here.
+/// Wakes every attempt of the partition that is not settled for good. A Deleted row
+/// keeps the due time of its deletion verification; one that has neither a due time
+/// nor a proof of absence gets one here.
 pub(crate) async fn wake_partition(
     connection: &mut Connection,
     partition: Partition,
 ) -> Result<u64, Failure> {
     let woken = sqlx::query(concat!(
-        "UPDATE provisioned_resources SET partition = $3, ",
+        "UPDATE provisioned_resources SET ",
         wake_assignments!(),
         " WHERE (status NOT IN ($1, $2) \
             OR (status = $2 AND absence_proven_at IS NULL AND due_at IS NULL)) \
-         AND (partition = $3 OR (partition IS NULL AND project_id IN \
-         (SELECT project_id FROM cluster_assignments WHERE cluster_id = $3)))"
+         AND partition = $3"
     ))
     .bind(Phase::Failed.as_str())
     .bind(Phase::Deleted.as_str())

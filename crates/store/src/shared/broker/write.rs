@@ -67,7 +67,7 @@ impl<'a> Writes<'a> {
                 patch.failure_reason = attempt.failure_reason();
                 patch.bootstrap_token_id = attempt.bootstrap_token_id().map(|id| id.as_uuid());
                 patch.deletion_requested_at = attempt.deletion_requested_at().map(Into::into);
-                patch.unsettled_since = attempt.unsettled_since().map(Into::into);
+                patch.unsettled_since = Some(attempt.unsettled_since().into());
                 patch.absence_proven_at = attempt.absence_proven_at().map(Into::into);
             }
             BrokerWrite::ObservedReplace(attempt, observed) => {
@@ -241,7 +241,7 @@ async fn attempts_insert(
                 "bootstrap_token_id": attempt.bootstrap_token_id(),
                 "parameter_values": attempt.parameter_values(),
                 "deletion_requested_at": attempt.deletion_requested_at().map(JsonTime::from),
-                "unsettled_since": attempt.unsettled_since().map(JsonTime::from),
+                "unsettled_since": JsonTime::from(attempt.unsettled_since()),
                 "created_at": JsonTime::from(attempt.created_at()),
                 "updated_at": JsonTime::from(attempt.updated_at()),
                 "partition": attempt.partition(),
