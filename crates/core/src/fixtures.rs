@@ -14,19 +14,17 @@ use crate::broker::attempt::{ProvisionedResource, StoredAttempt, derive_xr_name}
 use crate::broker::decide::Facts;
 use crate::broker::declare::Declaration;
 use crate::broker::observation::{CompositeReport, LiveComposite};
-use crate::broker::parameters::{Parameter, ParameterSchema, ParameterType, ParameterValues};
 use crate::broker::phase::Phase;
 use crate::broker::resource::Resource;
-use crate::broker::snapshot::{
-    CredentialView, DeclareSnapshot, EnrolSnapshot, ProviderFacts, ResourceSnapshot,
-};
+use crate::broker::snapshot::{CredentialView, DeclareSnapshot, ProviderFacts, ResourceSnapshot};
 use crate::catalog::blueprint_version::{BlueprintVersion, Engine, InjectionStrategy, MeshRole};
+use crate::catalog::parameters::{Parameter, ParameterSchema, ParameterType, ParameterValues};
 use crate::deletion::record::{Deletion, DeletionState};
 use crate::ids::{
     BlueprintId, BlueprintVersionId, BootstrapTokenId, ClaimToken, CloudCredentialId, CloudId,
     ClusterId, DeletionId, NodeId, ProjectId, ProvisionedResourceId, ResourceId, Revision,
 };
-use crate::nodes::enrol::Enrolment;
+use crate::nodes::enrol::{EnrolSnapshot, Enrolment};
 use crate::nodes::mesh::{MeshAddress, MeshCidr, MeshPool};
 use crate::nodes::node::{CAPABILITY_DRAIN, Node, Reported};
 use crate::nodes::token::{BootstrapToken, Carried, SecretHash, TokenKind, TokenLifetimes};
@@ -249,8 +247,7 @@ pub fn mk_frozen() -> Mode {
 pub fn mk_deletion(snapshot: &ResourceSnapshot) -> Deletion {
     Deletion {
         id: DeletionId::new(uuid(40)),
-        kind: ResourceId::KIND.to_owned(),
-        target_id: snapshot.resource.id.as_uuid(),
+        target: snapshot.resource.id.into(),
         state: DeletionState::Running,
         requested_by: "key:test".to_owned(),
         reason: "test".to_owned(),

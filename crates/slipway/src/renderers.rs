@@ -2,10 +2,10 @@
 //! the server uses.
 
 use slipway_cli::{DaemonSet, Renderers};
-use slipway_core::broker::parameters::{Parameter, ParameterType};
 use slipway_core::catalog::Name;
 use slipway_core::catalog::blueprint::{SubmittedContent, VersionContent};
 use slipway_core::catalog::blueprint_version::{CompositeScope, CompositeType};
+use slipway_core::catalog::parameters::{Parameter, ParameterType};
 use slipway_core::secret::Secret;
 use slipway_render::cloud_init::NodeConfig;
 use slipway_render::daemon_set::{Bundle, TokenOutput};

@@ -239,7 +239,7 @@ mod tests {
         };
         let identity = Identity {
             node_id: "n".to_owned(),
-            node_secret_key: crate::node::secret::Secret::new("s"),
+            node_secret_key: crate::node::secret::StoredSecret::new("s"),
             enrolled_at,
         };
         work_left(&config, &identity).unwrap()

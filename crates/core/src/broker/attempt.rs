@@ -4,8 +4,8 @@
 //! use the same validating builder, so a new attempt and a stored one obey the
 //! same rules.
 
-use crate::broker::parameters::ParameterValues;
 use crate::broker::phase::Phase;
+use crate::catalog::parameters::ParameterValues;
 use crate::ids::{
     BlueprintVersionId, BootstrapTokenId, CloudCredentialId, Partition, ProjectId,
     ProvisionedResourceId, ResourceId, Revision,

@@ -113,7 +113,7 @@ mod tests {
             panic!("{commit:?}")
         };
         assert_eq!(Scope::of(deletion), Scope::Attempt);
-        assert_eq!(deletion.target_id, snapshot.attempt.id().as_uuid());
+        assert_eq!(deletion.target, snapshot.attempt.id().into());
         assert!(commit.writes.iter().any(
             |write| matches!(write, Write::Broker(BrokerWrite::AttemptUpdate(a)) if a.phase() == Phase::Deregistering)
         ));

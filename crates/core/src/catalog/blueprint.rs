@@ -3,9 +3,9 @@
 
 use serde_json::Value;
 
-use crate::broker::parameters::{Parameter, ParameterSchema};
 use crate::catalog::blueprint_version::{CompositeDefinition, Engine, InjectionStrategy, MeshRole};
 use crate::catalog::name::{Name, document, line};
+use crate::catalog::parameters::{Parameter, ParameterSchema};
 use crate::error::{ErrorKind, Refusal};
 use crate::ids::{BlueprintId, BlueprintVersionId, Revision};
 use crate::kind::kind;
@@ -153,7 +153,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::broker::parameters::ParameterType;
+    use crate::catalog::parameters::ParameterType;
 
     fn submitted() -> SubmittedContent {
         SubmittedContent {

@@ -1,7 +1,7 @@
 //! Reads of the node registry.
 
 use axum::Json;
-use slipway_app::broker::read;
+use slipway_app::nodes::read;
 use slipway_core::ids::NodeId;
 use slipway_core::nodes::node;
 use slipway_core::time::Timestamp;

@@ -12,13 +12,13 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use slipway_app::ports::substrate::{Address, Error, Substrate};
 use slipway_core::broker::attempt::{ProvisionedResource, StoredAttempt, derive_xr_name};
 use slipway_core::broker::observation::{CompositeReport, LiveComposite};
-use slipway_core::broker::parameters::{ParameterSchema, ParameterValues};
 use slipway_core::broker::phase::Phase;
 use slipway_core::broker::resource::Resource;
 use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::catalog::blueprint_version::{
     BlueprintVersion, Engine, InjectionStrategy, MeshRole,
 };
+use slipway_core::catalog::parameters::{ParameterSchema, ParameterValues};
 use slipway_core::ids::{
     BlueprintId, BlueprintVersionId, BootstrapTokenId, ClaimToken, CloudCredentialId,
     InstallationId, Partition, ProjectId, ProvisionedResourceId, ResourceId, Revision,

@@ -2,7 +2,6 @@
 
 use slipway_core::access::AccessWrite;
 use slipway_core::access::idempotency::{Entry, Key, Request};
-use slipway_core::broker::parameters::{Parameter, ParameterSchema, ParameterType};
 use slipway_core::catalog::Name;
 use slipway_core::catalog::blueprint::Blueprint;
 use slipway_core::catalog::blueprint::VersionContent;
@@ -12,6 +11,7 @@ use slipway_core::catalog::blueprint_version::{
 use slipway_core::catalog::cloud::Cloud;
 use slipway_core::catalog::cloud::Endpoint;
 use slipway_core::catalog::credential::Credential;
+use slipway_core::catalog::parameters::{Parameter, ParameterSchema, ParameterType};
 use slipway_core::catalog::project::Project;
 use slipway_core::catalog::rules::Removal;
 use slipway_core::catalog::rules::{blueprint, cloud, credential, credential_assignment, project};
@@ -72,7 +72,7 @@ impl World {
             request.map(|request| Entry { id: self.uuid(), request, subject_id: id.as_uuid() });
         let mut rule = |snapshot: &_| {
             let commit = project::create(snapshot, &new, &operator())?;
-            Ok(bound(commit, record.as_ref()))
+            Ok(with_entry(commit, record.as_ref()))
         };
         self.store.kind::<Project>().decide(named, &mut rule).await?;
         Ok(id)
@@ -264,7 +264,7 @@ impl World {
 }
 
 /// A commit that binds a key first.
-fn bound(mut commit: Commit, record: Option<&Entry>) -> Commit {
+fn with_entry(mut commit: Commit, record: Option<&Entry>) -> Commit {
     if let Some(record) = record {
         let write = AccessWrite::IdempotencyInsert(record.clone());
         commit.writes.insert(0, Write::Access(write));

@@ -2,7 +2,6 @@
 
 use crate::broker::BrokerWrite;
 use crate::deletion::DeletionWrite;
-use crate::ids::ProvisionedResourceId;
 use proptest::prelude::*;
 use uuid::Uuid;
 
@@ -148,7 +147,7 @@ fn flapping_is_a_blocker_of_its_own() {
 fn a_retried_attempt_is_followed_by_another() {
     let mut snapshot = mk_snapshot(Phase::Deprovisioning);
     let deletion = Deletion {
-        kind: ProvisionedResourceId::KIND.to_owned(),
+        target: snapshot.attempt.id().into(),
         ..crate::fixtures::mk_deletion(&snapshot)
     };
     snapshot.resource.deletion_id = Some(deletion.id);

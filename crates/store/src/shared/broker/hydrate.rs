@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 use slipway_core::broker::attempt::{ProvisionedResource, StoredAttempt};
-use slipway_core::broker::parameters::ParameterValues;
 use slipway_core::broker::resource::Resource;
+use slipway_core::catalog::parameters::ParameterValues;
 use slipway_core::ids::{
     BlueprintVersionId, BootstrapTokenId, CloudCredentialId, DeletionId, Partition, ProjectId,
     ProvisionedResourceId, ResourceId, Revision,

@@ -1,10 +1,10 @@
 //! Hydrates blueprint versions from rows, by the names of their columns.
 
-use slipway_core::broker::parameters::ParameterSchema;
 use slipway_core::catalog::blueprint_version::{
     BlueprintVersion, CompositeDefinition, CompositeScope, CompositeType, Engine,
     InjectionStrategy, MeshRole,
 };
+use slipway_core::catalog::parameters::ParameterSchema;
 use slipway_core::ids::{BlueprintId, BlueprintVersionId};
 
 use super::{Row, rows};

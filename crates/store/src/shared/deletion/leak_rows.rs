@@ -6,6 +6,7 @@ use slipway_app::deletion::port::LeakFilter;
 use slipway_app::ports::store::Page;
 use slipway_core::deletion::leak::{Leak, ObjectRef, Removal, Resolved};
 use slipway_core::ids::{ClusterId, LeakRecordId};
+use slipway_core::subject::{Subject, SubjectKind};
 use slipway_core::time::Timestamp;
 use sqlx::{QueryBuilder, Row as _};
 use uuid::Uuid;
@@ -118,7 +119,10 @@ fn leak(row: &Row, id: Uuid) -> Result<Leak, Fault> {
         id: LeakRecordId::new(id),
         kind: rows::get(row, "kind")?,
         finding: rows::get(row, "finding")?,
-        subject_id: rows::get(row, "subject_id")?,
+        subject: Subject {
+            kind: rows::member(row, "subject_kind", SubjectKind::parse)?,
+            id: rows::get(row, "subject_id")?,
+        },
         found_at: rows::time(row, "found_at")?,
         last_seen_at: rows::time_or_null(row, "last_seen_at")?,
         cluster_id: rows::get::<Option<Uuid>>(row, "cluster_id")?.map(ClusterId::new),

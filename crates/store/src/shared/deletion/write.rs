@@ -68,8 +68,8 @@ async fn deletions_insert(
         let row = json!({
             "id": deletion.id,
             "revision": deletion.revision,
-            "kind": deletion.kind,
-            "target_id": deletion.target_id,
+            "kind": deletion.target.kind,
+            "target_id": deletion.target.id,
             "state": deletion.state,
             "requested_by": deletion.requested_by,
             "reason": deletion.reason,
@@ -85,7 +85,7 @@ async fn deletions_insert(
             ErrorKind::RevisionStale,
             format!(
                 "{} {} is being deleted already; read it again",
-                deletion.kind, deletion.target_id
+                deletion.target.kind, deletion.target.id
             ),
         )
     })
@@ -130,10 +130,17 @@ async fn deletions_update(
 /// is found again is reopened; the time it was first found stays.
 async fn leaks_insert(connection: &mut Connection, leaks: &[&LeakRecord]) -> Result<(), Failure> {
     const INSERT: &str = concat!(
-        "INSERT INTO leak_records (id, kind, subject_id, found_at, evidence) \
-         SELECT given.id, given.kind, given.subject_id, given.found_at, \
+        "INSERT INTO leak_records (id, kind, subject_kind, subject_id, found_at, evidence) \
+         SELECT given.id, given.kind, given.subject_kind, given.subject_id, given.found_at, \
          coalesce(given.evidence, 'null') FROM ",
-        rows_from_json!(id: uuid, kind: text, subject_id: uuid, found_at: time, evidence: json),
+        rows_from_json!(
+            id: uuid,
+            kind: text,
+            subject_kind: text,
+            subject_id: uuid,
+            found_at: time,
+            evidence: json,
+        ),
         " WHERE true ON CONFLICT (id) DO UPDATE SET resolved_at = NULL, resolved_by = NULL, \
          resolution = NULL, evidence = excluded.evidence \
          WHERE leak_records.resolved_at IS NOT NULL",
@@ -144,6 +151,7 @@ async fn leaks_insert(connection: &mut Connection, leaks: &[&LeakRecord]) -> Res
             json!({
                 "id": leak.id,
                 "kind": leak.kind,
+                "subject_kind": leak.subject.kind,
                 "subject_id": leak.subject.id,
                 "found_at": JsonTime::from(leak.found_at),
                 "evidence": leak.evidence,

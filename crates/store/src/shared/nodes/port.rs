@@ -4,8 +4,8 @@ use async_trait::async_trait;
 use slipway_app::nodes::port::{Heartbeat, MeshView};
 use slipway_app::ports::store::{Error, Page, Rule};
 use slipway_app::ports::{Listed, NodeStore};
-use slipway_core::broker::snapshot::EnrolSnapshot;
 use slipway_core::ids::{BootstrapTokenId, NodeId, ProjectId, ResourceId};
+use slipway_core::nodes::enrol::EnrolSnapshot;
 use slipway_core::nodes::node::{Node, Reported};
 use slipway_core::nodes::token::{BootstrapToken, SecretHash};
 
