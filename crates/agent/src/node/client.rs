@@ -9,7 +9,7 @@ use reqwest::header::{HeaderMap, RETRY_AFTER};
 use reqwest::{Response, StatusCode, Url, redirect};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use slipway_wire::plexd::{
+use slipway_wire::nodes::plexd::{
     DrainAcknowledgement, HeartbeatReply, HeartbeatRequest, NodeError, RegisterReply,
     RegisterRequest,
 };

@@ -9,7 +9,7 @@
 //! key as long as the node has not sent a heartbeat.
 
 use data_encoding::HEXLOWER;
-use slipway_wire::plexd::{CAPABILITY_DRAIN, Capabilities, RegisterRequest};
+use slipway_wire::nodes::plexd::{CAPABILITY_DRAIN, Capabilities, RegisterRequest};
 
 use super::client::{Client, Failure};
 use super::config::Config;

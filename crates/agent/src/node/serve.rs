@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use reqwest::StatusCode;
-use slipway_wire::plexd::{DrainAcknowledgement, HeartbeatRequest};
+use slipway_wire::nodes::plexd::{DrainAcknowledgement, HeartbeatRequest};
 use tokio::time::Instant;
 
 use super::client::{Client, Failure};

@@ -1,6 +1,6 @@
 //! Subscriptions as `slipway event subscriptions` shows them.
 
-use slipway_wire::api::Subscription;
+use slipway_wire::events::Subscription;
 
 use crate::kind::{Cells, Row};
 use crate::output::{or_dash, time_or_dash};

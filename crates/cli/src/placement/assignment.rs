@@ -1,6 +1,6 @@
 //! The project namespace on its cluster, as tables show it.
 
-use slipway_wire::catalog::{ClusterAssignment, ProviderStatus};
+use slipway_wire::placement::{ClusterAssignment, ProviderStatus};
 
 use crate::kind::{Cells, Detail, Facts, Row};
 use crate::output::{optional_time, time};

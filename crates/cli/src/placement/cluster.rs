@@ -1,7 +1,7 @@
 //! `slipway cluster …`: where projects are placed.
 
 use clap::Subcommand;
-use slipway_wire::catalog::{AssignCluster, Cluster, ClusterAssignment, CreateCluster};
+use slipway_wire::placement::{AssignCluster, Cluster, ClusterAssignment, CreateCluster};
 
 use crate::arguments::{NamedArguments, PageArguments};
 use crate::error::Error;

@@ -10,7 +10,8 @@ use slipway_core::operations::explanation::AttemptLine;
 use slipway_core::operations::explanation::HistoryLine;
 use slipway_core::text::Labels;
 use slipway_core::time::Timestamp;
-use slipway_wire::api::{Attempt, AttemptSummary, Blocker, HistoryEntry, Remedy, Resource};
+use slipway_wire::blocker::{Blocker, Remedy};
+use slipway_wire::broker::{Attempt, AttemptSummary, HistoryEntry, Resource};
 use slipway_wire::catalog::EffectiveLabel;
 
 use crate::nodes;

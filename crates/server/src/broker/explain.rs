@@ -7,7 +7,8 @@ use slipway_core::blocker;
 use slipway_core::ids::ResourceId;
 use slipway_core::operations::explanation as domain;
 use slipway_core::time::Timestamp;
-use slipway_wire::api::{Blocker, ExplainedPart, Explanation, Holder};
+use slipway_wire::blocker::Blocker;
+use slipway_wire::operations::{ExplainedPart, Explanation, Holder};
 
 use super::documents;
 use crate::error::Rejection;

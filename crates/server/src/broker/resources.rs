@@ -16,8 +16,9 @@ use slipway_core::catalog::label::LabelSelector;
 use slipway_core::error::Refusal;
 use slipway_core::ids::ResourceId;
 use slipway_core::text::Labels;
-use slipway_wire::api::{DeclareResource, ForceDrain, Resource, ResourceDetail, Retry};
+use slipway_wire::broker::{DeclareResource, Resource, ResourceDetail, Retry};
 use slipway_wire::catalog::Relabel;
+use slipway_wire::nodes::ForceDrain;
 
 use super::documents;
 use crate::deletion;

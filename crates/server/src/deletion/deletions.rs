@@ -7,7 +7,7 @@ use axum::response::IntoResponse;
 use slipway_app::deletion::read;
 use slipway_core::deletion::record;
 use slipway_core::ids::DeletionId;
-use slipway_wire::api::{Deletion, DeletionMember};
+use slipway_wire::deletion::{Deletion, DeletionMember};
 
 use crate::error::Rejection;
 use crate::request::{Answered, Call, Id, text};

@@ -5,7 +5,7 @@ use slipway_app::nodes::read;
 use slipway_core::ids::NodeId;
 use slipway_core::nodes::node;
 use slipway_core::time::Timestamp;
-use slipway_wire::api::Node;
+use slipway_wire::nodes::Node;
 
 use crate::error::Rejection;
 use crate::request::{Answered, Call, Id, text};

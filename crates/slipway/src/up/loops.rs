@@ -19,7 +19,7 @@ use slipway_controller::retention::RetentionLoop;
 use slipway_controller::subscribers::Subscribers;
 use slipway_controller::{Pacing, Shutdown, Status, drive, watch_clock};
 use slipway_server::LoopsView;
-use slipway_wire::api::{LoopStatus, Probe};
+use slipway_wire::operations::{LoopStatus, Probe};
 use tokio::task::JoinSet;
 use tracing::Instrument;
 

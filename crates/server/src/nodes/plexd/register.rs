@@ -8,7 +8,7 @@ use data_encoding::BASE64;
 use slipway_app::nodes::enrol::{self, Register};
 use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::secret::Secret;
-use slipway_wire::plexd::{RegisterReply, RegisterRequest};
+use slipway_wire::nodes::plexd::{RegisterReply, RegisterRequest};
 
 use super::convert;
 use crate::error::Rejection;
