@@ -3,10 +3,10 @@
 //! blueprint `local-node`.
 
 use serde_json::json;
-use slipway_core::broker::parameters::{InvalidSchema, Parameter, ParameterSchema, ParameterType};
 use slipway_core::catalog::blueprint_version::{
     BlueprintVersion, Engine, InjectionStrategy, MeshRole,
 };
+use slipway_core::catalog::parameters::{InvalidSchema, Parameter, ParameterSchema, ParameterType};
 use slipway_core::ids::{
     BlueprintId, BlueprintVersionId, CloudCredentialId, CloudId, ClusterId, ProjectId,
 };

@@ -54,9 +54,11 @@ pub(crate) async fn make(pool: &Pool, count: u32, state: State) -> anyhow::Resul
         ));
         statements.push(format!(
             "INSERT INTO nodes (id, project_id, resource_id, provisioned_resource_id, \
-             bootstrap_token_id, hostname, public_key, key_hash, capabilities) {numbers} \
+             bootstrap_token_id, hostname, public_key, key_hash, capabilities, mesh_host, \
+             mesh_ip) {numbers} \
              SELECT ID(d4), projects.id, ID(a1), ID(b2), ID(c3), 'bench', HASH(n), HASH(n), \
-             '[\"drain\"]' FROM numbers, projects"
+             '[\"drain\"]', n + 1, '100.64.' || ((n + 1) / 256) || '.' || ((n + 1) % 256) \
+             FROM numbers, projects"
         ));
     }
     for statement in statements {
@@ -73,19 +75,11 @@ pub(crate) async fn analyse(pool: &Pool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Gives the nodes the first addresses of the project's mesh.
+/// Gives the nodes their addresses in the project's mesh.
 pub(crate) async fn join_mesh(pool: &Pool) -> anyhow::Result<()> {
-    let statements = [
-        "UPDATE nodes SET mesh_host = n, mesh_ip = '100.64.' || (n / 256) || '.' || (n % 256) \
-         FROM (SELECT id, 1 + row_number() OVER (ORDER BY id) AS n FROM nodes) AS numbered \
-         WHERE numbered.id = nodes.id",
-        "INSERT INTO mesh_addresses (project_id, host, node_id, hostname, public_key) \
-         SELECT project_id, mesh_host, id, hostname, public_key FROM nodes",
-    ];
-    for statement in statements {
-        pool.run(statement.to_owned()).await?;
-    }
-    Ok(())
+    let statement = "INSERT INTO mesh_addresses (project_id, host, node_id, hostname, public_key) \
+         SELECT project_id, mesh_host, id, hostname, public_key FROM nodes";
+    pool.run(statement.to_owned()).await
 }
 
 /// Inserts resources in Enrolling, each with a token; `hashes` lists number and

@@ -8,7 +8,8 @@ use reqwest::{ClientBuilder, Method, RequestBuilder, Response, StatusCode, Url, 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use slipway_core::secret::Secret;
-use slipway_wire::api::{QUARANTINED_ROWS, Readiness, WITHHELD_UNCHECKED};
+use slipway_wire::list::QUARANTINED_ROWS;
+use slipway_wire::operations::{Readiness, WITHHELD_UNCHECKED};
 use slipway_wire::problem::Problem;
 
 use crate::error::Error;

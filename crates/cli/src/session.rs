@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use slipway_wire::api::Deletion;
+use slipway_wire::deletion::Deletion;
 
 use crate::arguments::{NamedDeleteArguments, Output};
 use crate::client::{Client, Listed, Listing};

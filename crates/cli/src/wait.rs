@@ -5,7 +5,7 @@
 use std::time::{Duration, Instant};
 
 use slipway_core::broker::phase::Phase;
-use slipway_wire::api::Resource;
+use slipway_wire::broker::Resource;
 use tokio::time::timeout;
 
 use crate::client::Client;

@@ -76,15 +76,14 @@ impl RetentionLoop {
             }
         }
         while time_is_left() {
-            match store.operations.history_prune(self.retention.history, Self::BATCH).await? {
+            match store.broker.history_prune(self.retention.history, Self::BATCH).await? {
                 0 => break,
                 removed => pruned.history += removed,
             }
         }
         let mut after = None;
         while time_is_left() {
-            let step =
-                store.operations.audit_prune(self.retention.audit, after, Self::BATCH).await?;
+            let step = store.access.audit_prune(self.retention.audit, after, Self::BATCH).await?;
             pruned.audit += step.removed;
             if step.next.is_none() {
                 return Ok(true);

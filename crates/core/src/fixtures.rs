@@ -3,6 +3,7 @@
 pub mod catalog;
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
@@ -13,20 +14,18 @@ use crate::broker::attempt::{ProvisionedResource, StoredAttempt, derive_xr_name}
 use crate::broker::decide::Facts;
 use crate::broker::declare::Declaration;
 use crate::broker::observation::{CompositeReport, LiveComposite};
-use crate::broker::parameters::{Parameter, ParameterSchema, ParameterType, ParameterValues};
 use crate::broker::phase::Phase;
 use crate::broker::resource::Resource;
-use crate::broker::snapshot::{
-    CredentialView, DeclareSnapshot, EnrolSnapshot, ProviderFacts, ResourceSnapshot,
-};
+use crate::broker::snapshot::{CredentialView, DeclareSnapshot, ProviderFacts, ResourceSnapshot};
 use crate::catalog::blueprint_version::{BlueprintVersion, Engine, InjectionStrategy, MeshRole};
+use crate::catalog::parameters::{Parameter, ParameterSchema, ParameterType, ParameterValues};
 use crate::deletion::record::{Deletion, DeletionState};
 use crate::ids::{
     BlueprintId, BlueprintVersionId, BootstrapTokenId, ClaimToken, CloudCredentialId, CloudId,
     ClusterId, DeletionId, NodeId, ProjectId, ProvisionedResourceId, ResourceId, Revision,
 };
-use crate::nodes::enrol::Enrolment;
-use crate::nodes::mesh::{MeshCidr, MeshPool};
+use crate::nodes::enrol::{EnrolSnapshot, Enrolment};
+use crate::nodes::mesh::{MeshAddress, MeshCidr, MeshPool};
 use crate::nodes::node::{CAPABILITY_DRAIN, Node, Reported};
 use crate::nodes::token::{BootstrapToken, Carried, SecretHash, TokenKind, TokenLifetimes};
 use crate::operations::control::{Freeze, Mode};
@@ -62,9 +61,9 @@ pub fn mk_stored_attempt(phase: Phase) -> StoredAttempt {
         xr_name: derive_xr_name(id),
         bootstrap_token_id: None,
         parameter_values: ParameterValues::default(),
-        partition: Some(mk_placement().cluster_id.into()),
+        partition: mk_placement().cluster_id.into(),
         deletion_requested_at: phase.is_deletion().then_some(at(900)),
-        unsettled_since: None,
+        unsettled_since: at(900),
         absence_proven_at: None,
         revision: Revision(5),
         created_at: at(800),
@@ -180,7 +179,7 @@ pub fn mk_node() -> Node {
         public_key: [1; 32],
         key_hash: Some(SecretHash::of(b"key")),
         capabilities: vec![CAPABILITY_DRAIN.to_owned()],
-        mesh: None,
+        mesh: MeshAddress { host: 2, ip: IpAddr::from([100, 64, 0, 2]) },
         reported: Reported::default(),
         revision: Revision::FIRST,
         registered_at: at(950),
@@ -248,8 +247,7 @@ pub fn mk_frozen() -> Mode {
 pub fn mk_deletion(snapshot: &ResourceSnapshot) -> Deletion {
     Deletion {
         id: DeletionId::new(uuid(40)),
-        kind: ResourceId::KIND.to_owned(),
-        target_id: snapshot.resource.id.as_uuid(),
+        target: snapshot.resource.id.into(),
         state: DeletionState::Running,
         requested_by: "key:test".to_owned(),
         reason: "test".to_owned(),

@@ -17,7 +17,7 @@ use uuid::Uuid;
 use crate::access::audit::{About, Actor, AuditEntry};
 use crate::commit::{Commit, Write};
 use crate::deletion::DeletionWrite;
-use crate::deletion::record::{Deletion, DeletionState, Member};
+use crate::deletion::record::{Deletion, DeletionState};
 use crate::error::{ErrorKind, Refusal};
 use crate::ids::{DeletionId, Revision};
 use crate::precondition::Expected;
@@ -102,12 +102,11 @@ pub(crate) fn removed(
     }
     commit.writes.push(Write::Deletion(DeletionWrite::DeletionInsert(Deletion {
         id: removal.deletion_id,
-        kind: about.subject.kind.to_string(),
-        target_id: about.subject.id,
+        target: about.subject,
         state: DeletionState::Done,
         requested_by: actor.name.clone(),
         reason: removal.reason.as_str().to_owned(),
-        members: vec![Member { kind: about.subject.kind.to_string(), id: about.subject.id }],
+        members: vec![about.subject],
         revision: Revision::FIRST,
         requested_at: now,
         done_at: Some(now),

@@ -3,9 +3,9 @@
 //! the cluster would drop silently.
 
 use serde_json::json;
-use slipway_core::broker::parameters::{Parameter, ParameterType};
 use slipway_core::catalog::blueprint::VersionContent;
 use slipway_core::catalog::blueprint_version::{CompositeDefinition, InjectionStrategy, MeshRole};
+use slipway_core::catalog::parameters::{Parameter, ParameterType};
 use slipway_core::error::{ErrorKind, Refusal};
 
 pub use crate::documents::Fault;

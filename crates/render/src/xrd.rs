@@ -2,8 +2,8 @@
 //! are on a cluster, and which of the fields that we write they have.
 
 use serde_json::Value;
-use slipway_core::broker::parameters::ParameterType;
 use slipway_core::catalog::blueprint_version::{CompositeScope, CompositeType};
+use slipway_core::catalog::parameters::ParameterType;
 
 use crate::documents::Document;
 pub use crate::documents::Fault;

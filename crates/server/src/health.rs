@@ -9,7 +9,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use slipway_app::operations::control;
 use slipway_app::ports::store::Error as StoreError;
-use slipway_wire::api::{Probe, Readiness};
+use slipway_wire::operations::{Probe, Readiness};
 
 use crate::state::ServerState;
 

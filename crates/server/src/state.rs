@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use slipway_app::Context;
 use slipway_app::deletion::leaks::Finder;
-use slipway_wire::api::{LoopStatus, Probe};
+use slipway_wire::operations::{LoopStatus, Probe};
 
 use crate::events::EventStreams;
 use crate::metrics::Metrics;

@@ -42,7 +42,7 @@ pub(crate) enum Error {
     #[error("the signing key in {path} cannot be used; restore it, or remove it to get a new one")]
     SigningKey { path: String },
     #[error("the built-in blueprint is invalid: {0}")]
-    Seed(#[from] slipway_core::broker::parameters::InvalidSchema),
+    Seed(#[from] slipway_core::catalog::parameters::InvalidSchema),
     #[error("stopped by a second signal; unfinished work continues at the next start")]
     StoppedTwice,
     /// Shown like an error of the client, with the client's exit code.

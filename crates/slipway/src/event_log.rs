@@ -19,7 +19,7 @@ use slipway_app::events::port::PositionedEvent;
 use slipway_app::events::sink::Error;
 use slipway_app::ports::EventSink;
 use slipway_server::event_document;
-use slipway_wire::api::Event;
+use slipway_wire::events::Event;
 
 /// How much of the end is read: about a thousand events, ten times what can be
 /// published twice.

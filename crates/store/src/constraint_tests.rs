@@ -35,13 +35,13 @@ const ROWS: &[&str] = &[
      VALUES ($1, $1, 'x', 'Pending')",
     "INSERT INTO resources (id, project_id, handle, labels) VALUES ($1, $1, 'x', '{}')",
     "INSERT INTO provisioned_resources (id, resource_id, project_id, blueprint_version_id, \
-     cloud_credential_id, attempt, status, xr_name, parameter_values) \
-     VALUES ($1, $1, $1, $1, $1, 1, 'Ready', 'x', '{}')",
+     cloud_credential_id, attempt, status, xr_name, parameter_values, partition) \
+     VALUES ($1, $1, $1, $1, $1, 1, 'Ready', 'x', '{}', $1)",
     "INSERT INTO bootstrap_tokens (id, project_id, provisioned_resource_id, kind, hash, \
      expires_at, hard_expires_at) VALUES ($1, $1, $1, 'x', BYTES, AT, AT)",
     "INSERT INTO nodes (id, project_id, resource_id, provisioned_resource_id, \
-     bootstrap_token_id, hostname, public_key, capabilities) \
-     VALUES ($1, $1, $1, $1, $1, 'x', BYTES, '[]')",
+     bootstrap_token_id, hostname, public_key, capabilities, mesh_host, mesh_ip) \
+     VALUES ($1, $1, $1, $1, $1, 'x', BYTES, '[]', 1, 'x')",
     "INSERT INTO mesh_addresses (project_id, host, node_id, hostname, public_key) \
      VALUES ($1, 1, $1, 'x', BYTES)",
     "INSERT INTO deletions (id, kind, target_id, state, requested_by, reason, members) \

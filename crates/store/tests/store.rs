@@ -153,33 +153,32 @@ async fn postgres_forgets_an_expired_key() {
     .await;
 }
 
-/// What a version that knows no partitions leaves in the column.
-const STRIP: &str = "UPDATE provisioned_resources SET partition = NULL WHERE id = $1";
+/// An attempt without a partition, which no loop would claim.
+const WITHOUT_PARTITION: &str = "INSERT INTO provisioned_resources (id, resource_id, project_id, \
+     blueprint_version_id, cloud_credential_id, attempt, status, xr_name, parameter_values) \
+     VALUES ($1, $1, $1, $1, $1, 1, 'Pending', 'x', '{}')";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn sqlite_takes_in_a_row_without_a_partition() {
+async fn sqlite_refuses_an_attempt_without_a_partition() {
     let sqlite = Sqlite::new();
-    let store = sqlite.open().await;
-    testing::stray_row(store, async |attempt| {
-        let mut connection = sqlite.connection().await;
-        let query = sqlx::query(STRIP).bind(attempt.as_uuid());
-        query.execute(&mut connection).await.expect("the partition is taken away");
-    })
-    .await;
+    let _store = sqlite.open().await;
+    let query = sqlx::query(WITHOUT_PARTITION).bind(uuid::Uuid::nil());
+    let refused = query.execute(&mut sqlite.connection().await).await;
+    let refused = refused.expect_err("a row without a partition").to_string();
+    assert!(refused.contains("NOT NULL") && refused.contains("partition"), "{refused}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn postgres_takes_in_a_row_without_a_partition() {
-    let Some(database) = postgres("stray_row").await else {
+async fn postgres_refuses_an_attempt_without_a_partition() {
+    let Some(database) = postgres("without_partition").await else {
         return;
     };
-    testing::stray_row(open_postgres(&database).await, async |attempt| {
-        let mut connection =
-            sqlx::PgConnection::connect(database.url()).await.expect("a connection");
-        let query = sqlx::query(STRIP).bind(attempt.as_uuid());
-        query.execute(&mut connection).await.expect("the partition is taken away");
-    })
-    .await;
+    let _store = open_postgres(&database).await;
+    let mut connection = sqlx::PgConnection::connect(database.url()).await.expect("a connection");
+    let query = sqlx::query(WITHOUT_PARTITION).bind(uuid::Uuid::nil());
+    let refused = query.execute(&mut connection).await;
+    let refused = refused.expect_err("a row without a partition").to_string();
+    assert!(refused.contains("not-null") && refused.contains("partition"), "{refused}");
 }
 
 #[tokio::test]

@@ -1,5 +1,5 @@
-//! Access in our own API: keys, bootstrap tokens, the audit. Secrets are in the
-//! answer to the request that made them and nowhere else.
+//! API keys and the audit. The text of a key is in the answer to the request that made
+//! it and nowhere else.
 
 use std::fmt;
 
@@ -63,54 +63,6 @@ pub struct ApiKeyWithText {
 impl fmt::Debug for ApiKeyWithText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ApiKeyWithText").field("about", &self.about).finish_non_exhaustive()
-    }
-}
-
-/// `POST /api/v1/resources/{id}/tokens`.
-#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct IssueToken {
-    #[serde(default = "node")]
-    #[schema(pattern = "^(node|bridge)$")]
-    pub kind: String,
-    /// From 300 to 86400.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ttl_seconds: Option<u64>,
-}
-
-fn node() -> String {
-    "node".to_owned()
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Token {
-    pub token_id: String,
-    pub project_id: String,
-    pub provisioned_resource_id: String,
-    pub kind: String,
-    /// `usable`, `consumed`, `revoked` or `expired`.
-    pub state: String,
-    pub issued_at: String,
-    /// Null if a loop issued it, with an apply.
-    pub issued_by: Option<String>,
-    pub expires_at: String,
-    pub consumed_at: Option<String>,
-    pub consumed_by_node_id: Option<String>,
-    pub revoked_at: Option<String>,
-}
-
-/// The answer to issuing.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct IssuedToken {
-    #[serde(flatten)]
-    pub about: Token,
-    /// The token itself, this once. Null in the answer to a repeated request.
-    pub token: Option<String>,
-}
-
-impl fmt::Debug for IssuedToken {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("IssuedToken").field("about", &self.about).finish_non_exhaustive()
     }
 }
 

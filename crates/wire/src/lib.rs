@@ -2,17 +2,20 @@
 //! dependency on the domain: both ends of a wire may use this crate, and a
 //! change here is a change of a published contract.
 //!
-//! * [`api`]: our own JSON API under `/api/v1`.
-//! * [`access`]: its part about keys, bootstrap tokens and the audit.
-//! * [`leaks`]: its part about leaks.
-//! * [`catalog`]: its part about projects, clouds, blueprints and everything
-//!   else that a declaration needs.
-//! * [`plexd`]: the node protocol under `/v1`, both generations of it.
-//! * [`problem`]: the error document of our own API.
+//! Our own JSON API under `/api/v1` has a module per room, and beside them what all rooms
+//! use: [`problem`] (the error document), [`list`], [`blocker`]. Requests refuse unknown
+//! fields; answers may gain fields. Ids are UUIDs in canonical text, times RFC 3339 in UTC.
+//! [`nodes::plexd`] is the node protocol under `/v1`, both generations of it.
+
+pub mod blocker;
+pub mod list;
+pub mod problem;
 
 pub mod access;
-pub mod api;
+pub mod broker;
 pub mod catalog;
-pub mod leaks;
-pub mod plexd;
-pub mod problem;
+pub mod deletion;
+pub mod events;
+pub mod nodes;
+pub mod operations;
+pub mod placement;

@@ -9,14 +9,14 @@ use reqwest::header::{HeaderMap, RETRY_AFTER};
 use reqwest::{Response, StatusCode, Url, redirect};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use slipway_wire::plexd::{
+use slipway_wire::nodes::plexd::{
     DrainAcknowledgement, HeartbeatReply, HeartbeatRequest, NodeError, RegisterReply,
     RegisterRequest,
 };
 
 use super::error::Error;
 use super::identity::Identity;
-use super::secret::Secret;
+use super::secret::StoredSecret;
 
 /// Time limit of a call. A server under load answers within this time, or a new
 /// attempt is better than a longer wait.
@@ -115,7 +115,7 @@ impl Client {
 
     pub(crate) async fn register(
         &self,
-        token: &Secret,
+        token: &StoredSecret,
         request: &RegisterRequest,
     ) -> Result<RegisterReply, Failure> {
         let response = self.post(&["register"], token, request).await?;
@@ -144,7 +144,7 @@ impl Client {
     async fn post<T: Serialize + Sync>(
         &self,
         path: &[&str],
-        bearer: &Secret,
+        bearer: &StoredSecret,
         body: &T,
     ) -> Result<Response, Failure> {
         let mut url = self.api_url.clone();

@@ -9,7 +9,7 @@
 //! key as long as the node has not sent a heartbeat.
 
 use data_encoding::HEXLOWER;
-use slipway_wire::plexd::{CAPABILITY_DRAIN, Capabilities, RegisterReply, RegisterRequest};
+use slipway_wire::nodes::plexd::{CAPABILITY_DRAIN, Capabilities, RegisterReply, RegisterRequest};
 
 use super::client::{Client, Failure};
 use super::config::Config;
@@ -19,7 +19,7 @@ use super::error::Error;
 use super::identity::{Identity, public_key};
 use super::machine::BootMoment;
 use super::retry_delay::RetryDelay;
-use super::secret::Secret;
+use super::secret::StoredSecret;
 use super::status::{State, StatusFile};
 use super::user_data::{UserData, token_forget, token_read};
 
@@ -115,7 +115,7 @@ fn enrolled(
     contact.made();
     let identity = Identity {
         node_id: reply.node_id,
-        node_secret_key: Secret::new(reply.node_secret_key),
+        node_secret_key: StoredSecret::new(reply.node_secret_key),
         enrolled_at: BootMoment::now()?,
     };
     identity.store(directory)?;
@@ -123,7 +123,11 @@ fn enrolled(
 }
 
 /// The body for both generations of the protocol.
-fn request(config: &Config, token: &Secret, public_key: &str) -> Result<RegisterRequest, Error> {
+fn request(
+    config: &Config,
+    token: &StoredSecret,
+    public_key: &str,
+) -> Result<RegisterRequest, Error> {
     let mut nonce = [0; 16];
     getrandom::fill(&mut nonce).map_err(|error| Error::Random(error.to_string()))?;
     Ok(RegisterRequest {

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::directory::{Directory, read_if_there};
 use super::error::Error;
 use super::machine::BootMoment;
-use super::secret::Secret;
+use super::secret::StoredSecret;
 
 const KEY: &str = "key.pk8";
 const IDENTITY: &str = "identity.json";
@@ -40,7 +40,7 @@ pub(crate) fn public_key(directory: &Directory) -> Result<String, Error> {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Identity {
     pub(crate) node_id: String,
-    pub(crate) node_secret_key: Secret,
+    pub(crate) node_secret_key: StoredSecret,
     pub(crate) enrolled_at: BootMoment,
 }
 

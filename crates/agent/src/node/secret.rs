@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 /// Serializes as its value (the identity file needs it); `Debug` hides it.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(transparent)]
-pub(crate) struct Secret(String);
+pub(crate) struct StoredSecret(String);
 
-impl Secret {
+impl StoredSecret {
     pub(crate) fn new(value: impl Into<String>) -> Self {
         Self(value.into())
     }
@@ -25,7 +25,7 @@ impl Secret {
     }
 }
 
-impl fmt::Debug for Secret {
+impl fmt::Debug for StoredSecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("[secret]")
     }
@@ -37,9 +37,9 @@ mod tests {
 
     #[test]
     fn a_secret_is_not_in_its_debug_output_and_is_taken_out_of_texts() {
-        let secret = Secret::new("psb_live_abc");
+        let secret = StoredSecret::new("psb_live_abc");
         assert_eq!(format!("{secret:?}"), "[secret]");
         assert_eq!(secret.redact("token psb_live_abc is spent"), "token [secret] is spent");
-        assert_eq!(Secret::new("").redact("unchanged"), "unchanged");
+        assert_eq!(StoredSecret::new("").redact("unchanged"), "unchanged");
     }
 }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use reqwest::StatusCode;
-use slipway_wire::plexd::{DrainAcknowledgement, HeartbeatRequest};
+use slipway_wire::nodes::plexd::{DrainAcknowledgement, HeartbeatRequest};
 use tokio::time::Instant;
 
 use super::client::{Client, Failure};
@@ -239,7 +239,7 @@ mod tests {
         };
         let identity = Identity {
             node_id: "n".to_owned(),
-            node_secret_key: crate::node::secret::Secret::new("s"),
+            node_secret_key: crate::node::secret::StoredSecret::new("s"),
             enrolled_at,
         };
         work_left(&config, &identity).unwrap()

@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use super::directory::{Directory, read_if_there, remove_if_there};
 use super::error::Error;
-use super::secret::Secret;
+use super::secret::StoredSecret;
 
 pub(crate) const CONFIG_PATH: &str = "/etc/plexd/config.yaml";
 pub(crate) const TOKEN_PATH: &str = "/etc/plexd/bootstrap-token";
@@ -94,11 +94,11 @@ impl UserData {
     }
 }
 
-pub(crate) fn token_read(directory: &Directory) -> Result<Option<Secret>, Error> {
+pub(crate) fn token_read(directory: &Directory) -> Result<Option<StoredSecret>, Error> {
     let path = directory.rootfs(Path::new(TOKEN_PATH));
     let content = read_if_there(&path)?;
     let token = content.map(|content| String::from_utf8_lossy(&content).trim().to_owned());
-    Ok(token.filter(|token| !token.is_empty()).map(Secret::new))
+    Ok(token.filter(|token| !token.is_empty()).map(StoredSecret::new))
 }
 
 pub(crate) fn token_forget(directory: &Directory) -> Result<(), Error> {

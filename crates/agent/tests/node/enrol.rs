@@ -3,7 +3,7 @@
 use std::fs;
 
 use slipway_agent::node::Error;
-use slipway_wire::plexd::Capabilities;
+use slipway_wire::nodes::plexd::Capabilities;
 
 use crate::stand_in::{Agent, NODE_ID, NodeDirectory, RegisterAnswer, StandIn, TOKEN, mode};
 

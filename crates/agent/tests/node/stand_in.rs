@@ -17,7 +17,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use serde_json::json;
 use slipway_agent::node::{Ending, Error, NodeOptions, run_until};
-use slipway_wire::plexd::{
+use slipway_wire::nodes::plexd::{
     DrainAcknowledgement, DrainRequest, HeartbeatReply, HeartbeatRequest, RegisterReply,
     RegisterRequest,
 };

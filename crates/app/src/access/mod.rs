@@ -6,6 +6,7 @@ pub mod port;
 pub mod authenticate;
 pub mod authorise;
 mod operation;
+pub(crate) mod reach;
 
 pub mod audit;
 pub mod idempotency;

@@ -5,6 +5,8 @@
 //! Nothing ever changes its project, so the answer of
 //! [`AccessStore::project_of`] stays true.
 
+use std::time::Duration;
+
 use serde_json::Value;
 use slipway_core::access::api_key::ApiKey;
 use slipway_core::access::audit::Actor;
@@ -107,6 +109,14 @@ pub enum Owned {
     Token(BootstrapTokenId),
 }
 
+/// The result of one step through the audit entries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AuditPruned {
+    pub removed: u64,
+    /// Where the next step continues; `None` once the following entries are too young.
+    pub next: Option<AuditEntryId>,
+}
+
 port! {
 /// Everything about keys and the audit.
 pub trait AccessStore of (ApiKey), intercepted by AccessIntercept {
@@ -143,5 +153,15 @@ pub trait AccessStore of (ApiKey), intercepted by AccessIntercept {
     /// The project of something; `None` if it belongs to none or does not
     /// exist. Answers also for a quarantined row.
     async fn project_of(&self, owned: Owned) -> Result<Option<ProjectId>, Error>;
+
+    /// Reads up to `limit` audit entries after this one, in the order of their
+    /// ids, which is that of time, and removes those older than `keep` whose
+    /// subject is gone.
+    async fn audit_prune(
+        &self,
+        keep: Duration,
+        after: Option<AuditEntryId>,
+        limit: u32,
+    ) -> Result<AuditPruned, Error>;
 }
 }

@@ -7,8 +7,8 @@ use slipway_core::precondition::Expected;
 use slipway_core::text::Reason;
 
 use crate::access::authorise::{Caller, Operation, authorise};
+use crate::access::reach;
 use crate::broker::port::ResourceKey;
-use crate::broker::read;
 use crate::{Context, Error};
 
 /// The reason if a request gives none.
@@ -34,7 +34,7 @@ pub async fn delete_expecting(
     expected: Expected,
 ) -> Result<DeletionId, Error> {
     let actor = authorise(caller, Operation::ResourceDelete)?;
-    read::reach_resource(context, caller, id).await?;
+    reach::reach_resource(context, caller, id).await?;
     let reason = Reason::parse(reason.unwrap_or(NO_REASON)).map_err(slipway_core::Refusal::from)?;
     let fresh = DeletionId::new(context.entropy.uuid());
     let (mut deletion_id, mut transitioned) = (fresh, Vec::new());

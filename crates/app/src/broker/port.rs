@@ -94,9 +94,8 @@ pub struct AttemptFilter {
 /// A partition with due rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OverduePartition {
-    /// `None` for rows that belong to no partition.
-    pub partition: Option<Partition>,
-    pub cluster: Option<String>,
+    pub partition: Partition,
+    pub cluster: String,
     /// How long the longest due row has been waiting for a claim.
     pub overdue: Duration,
 }
@@ -194,9 +193,7 @@ pub trait BrokerStore, intercepted by BrokerIntercept {
     async fn attempt_wake(&self, attempts: &[ProvisionedResourceId]) -> Result<(), Error>;
 
     /// Makes every row of this partition due now that is not settled for good,
-    /// for the sweep at boot. Adopts rows without a partition that belong here
-    /// by their project's placement: a replica of an older version writes such
-    /// rows, and a boot of this version always follows it.
+    /// for the sweep at boot.
     async fn attempt_wake_all(&self, partition: Partition) -> Result<u64, Error>;
 
     /// How long the longest due row of this partition has been waiting for a claim.
@@ -218,6 +215,11 @@ pub trait BrokerStore, intercepted by BrokerIntercept {
 
     /// Oldest first.
     async fn history_list(&self, id: ProvisionedResourceId) -> Result<Vec<HistoryLine>, Error>;
+
+    /// Removes the history of attempts whose resource has been gone for longer
+    /// than `keep`; of `limit` attempts at most. A resource that is not gone,
+    /// or has an open leak record, keeps all of its history.
+    async fn history_prune(&self, keep: Duration, limit: u32) -> Result<u64, Error>;
 
     /// The newest resources first, and of each its newest attempt first.
     async fn attempt_lines(&self, filter: AttemptFilter, limit: u32) -> Result<Vec<AttemptLine>, Error>;

@@ -8,8 +8,8 @@ use slipway_core::precondition::Expected;
 use slipway_core::text::Labels;
 
 use crate::access::authorise::{Caller, Operation, authorise};
+use crate::access::reach;
 use crate::broker::port::ResourceKey;
-use crate::broker::read;
 use crate::{Context, Error};
 
 pub async fn relabel(
@@ -20,7 +20,7 @@ pub async fn relabel(
     expected: Expected,
 ) -> Result<(), Error> {
     let actor = authorise(caller, Operation::ResourceRelabel)?;
-    read::reach_resource(context, caller, id).await?;
+    reach::reach_resource(context, caller, id).await?;
     let labels = Labels::parse(labels)?;
     let mut rule = |snapshot: &_| relabel::relabel(snapshot, &labels, expected, &actor);
     Ok(context.stores.broker.decide(ResourceKey::Resource(id), &mut rule).await?)

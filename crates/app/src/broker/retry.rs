@@ -6,8 +6,8 @@ use slipway_core::ids::{DeletionId, ResourceId};
 use slipway_core::text::Reason;
 
 use crate::access::authorise::{Caller, Operation, authorise};
+use crate::access::reach;
 use crate::broker::port::ResourceKey;
-use crate::broker::read;
 use crate::{Context, Error};
 
 /// Takes the attempt down in order; then the next attempt follows.
@@ -18,7 +18,7 @@ pub async fn retry(
     reason: &str,
 ) -> Result<(), Error> {
     let actor = authorise(caller, Operation::ResourceRetry)?;
-    read::reach_resource(context, caller, id).await?;
+    reach::reach_resource(context, caller, id).await?;
     let reason = Reason::parse(reason).map_err(slipway_core::Refusal::from)?;
     let deletion_id = DeletionId::new(context.entropy.uuid());
     let mut transitioned = Vec::new();

@@ -3,3 +3,4 @@
 pub mod port;
 
 pub mod leaks;
+pub mod read;

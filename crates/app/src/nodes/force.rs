@@ -5,8 +5,8 @@ use slipway_core::nodes::drain;
 use slipway_core::text::Reason;
 
 use crate::access::authorise::{Caller, Operation, authorise};
+use crate::access::reach;
 use crate::broker::port::ResourceKey;
-use crate::broker::read;
 use crate::{Context, Error};
 
 /// Deregisters the node of a resource in Deregistering.
@@ -17,7 +17,7 @@ pub async fn force_drain(
     reason: &str,
 ) -> Result<(), Error> {
     let actor = authorise(caller, Operation::NodeForceDrain)?;
-    read::reach_resource(context, caller, id).await?;
+    reach::reach_resource(context, caller, id).await?;
     let reason = Reason::parse(reason).map_err(slipway_core::Refusal::from)?;
     context
         .stores

@@ -6,4 +6,5 @@ pub mod port;
 pub mod enrol;
 pub mod force;
 pub mod node;
+pub mod read;
 pub mod tokens;

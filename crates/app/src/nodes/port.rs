@@ -3,8 +3,8 @@
 
 use std::net::IpAddr;
 
-use slipway_core::broker::snapshot::EnrolSnapshot;
 use slipway_core::ids::{BootstrapTokenId, NodeId, ProjectId, ResourceId};
+use slipway_core::nodes::enrol::EnrolSnapshot;
 use slipway_core::nodes::mesh::MeshCidr;
 use slipway_core::nodes::node::{Drain, Node, Reported};
 use slipway_core::nodes::token::{BootstrapToken, SecretHash};

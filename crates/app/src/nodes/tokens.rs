@@ -14,8 +14,8 @@ use slipway_core::text::Reason;
 use crate::access::authorise::{Caller, Operation, authorise};
 use crate::access::idempotency::{bind, record};
 use crate::access::port::Owned;
+use crate::access::reach;
 use crate::broker::port::ResourceKey;
-use crate::broker::read;
 use crate::ports::Listed;
 use crate::ports::store::{self, Page};
 use crate::{Context, Error};
@@ -31,7 +31,7 @@ pub async fn issue(
     request: Option<Request>,
 ) -> Result<(BootstrapTokenId, Secret), Error> {
     let actor = authorise(caller, Operation::TokenIssue)?;
-    read::reach_resource(context, caller, resource).await?;
+    reach::reach_resource(context, caller, resource).await?;
     let kind = TokenKind::parse(kind)
         .ok_or_else(|| Refusal::invalid("kind", "must be `node`, or left out"))?;
     let project = context.stores.access.project_of(Owned::Resource(resource)).await?;
@@ -75,7 +75,7 @@ pub async fn list(
     page: Page<BootstrapTokenId>,
 ) -> Result<Listed<BootstrapToken>, Error> {
     authorise(caller, Operation::TokenRead)?;
-    read::reach_resource(context, caller, resource).await?;
+    reach::reach_resource(context, caller, resource).await?;
     let project = context.stores.access.project_of(Owned::Resource(resource)).await?;
     project.ok_or(store::Error::NotFound { kind: ResourceId::KIND })?;
     Ok(context.stores.nodes.token_list(resource, page).await?)
@@ -103,6 +103,6 @@ async fn found(
     caller: &Caller,
     id: BootstrapTokenId,
 ) -> Result<BootstrapToken, Error> {
-    read::reach(context, caller, Owned::Token(id), || tokens_by_hand::not_found().into()).await?;
+    reach::reach(context, caller, Owned::Token(id), || tokens_by_hand::not_found().into()).await?;
     Ok(context.stores.nodes.token_fetch(id).await?.ok_or_else(tokens_by_hand::not_found)?)
 }

@@ -8,17 +8,18 @@ use slipway_core::ids::{ClusterId, InvalidId, ProvisionedResourceId, ResourceId}
 use slipway_core::operations::explain::{self, ClusterFacts, Timeouts};
 use slipway_core::operations::explanation::{AttemptLine, ExplainedKind, Explanation};
 use slipway_core::placement::cluster::Cluster;
+use slipway_core::subject::SubjectKind;
 
 use crate::access::authorise::{Caller, Operation, authorise};
 use crate::access::port::Owned;
+use crate::access::reach;
 use crate::broker::port::AttemptFilter;
-use crate::broker::read;
 use crate::deletion::leaks;
 use crate::deletion::leaks::Finder;
 use crate::kind;
 use crate::nodes::tokens;
 use crate::ports::store;
-use crate::{Context, Error};
+use crate::{Context, Error, deletion, nodes};
 
 /// How many attempts of a resource are read, and how many blocked ones of a
 /// project or cluster are named; the counts cover all.
@@ -52,7 +53,7 @@ pub async fn resource(
         let text = format!("there is no resource {id}; check the id");
         Refusal::new(ErrorKind::ResourceNotFound, text).into()
     };
-    read::reach(context, caller, Owned::Resource(id), missing).await?;
+    reach::reach(context, caller, Owned::Resource(id), missing).await?;
     of_resource(context, id).await?.ok_or_else(missing)
 }
 
@@ -81,7 +82,7 @@ async fn of_resource(context: &Context, id: ResourceId) -> Result<Option<Explana
 }
 
 async fn node(context: &Context, caller: &Caller, reference: &str) -> Result<Explanation, Error> {
-    let node = read::node(context, caller, id(reference)?).await?;
+    let node = nodes::read::node(context, caller, id(reference)?).await?;
     let of = AttemptFilter { resource: Some(node.resource_id), ..AttemptFilter::default() };
     let attempts = attempts(context, of).await?;
     // Newest first.
@@ -99,14 +100,14 @@ async fn deletion(
     caller: &Caller,
     reference: &str,
 ) -> Result<Explanation, Error> {
-    let deletion = read::deletion(context, caller, id(reference)?).await?;
-    let target = deletion.target_id;
-    let of = match deletion.kind.as_str() {
-        ResourceId::KIND => Some(AttemptFilter {
+    let deletion = deletion::read::deletion(context, caller, id(reference)?).await?;
+    let target = deletion.target.id;
+    let of = match deletion.target.kind {
+        SubjectKind::Resource => Some(AttemptFilter {
             resource: Some(ResourceId::new(target)),
             ..AttemptFilter::default()
         }),
-        ProvisionedResourceId::KIND => Some(AttemptFilter {
+        SubjectKind::ProvisionedResource => Some(AttemptFilter {
             attempt: Some(ProvisionedResourceId::new(target)),
             ..AttemptFilter::default()
         }),
@@ -187,8 +188,7 @@ async fn facts(
         Some(partition) => store.broker.partition_holders(partition).await?,
         None => Vec::new(),
     };
-    let lag =
-        partitions.iter().find(|overdue| partition.is_some() && overdue.partition == partition);
+    let lag = partitions.iter().find(|overdue| partition == Some(overdue.partition));
     Ok(ClusterFacts {
         now: context.clock.now(),
         lag: lag.map(|overdue| overdue.overdue),

@@ -1,10 +1,8 @@
 //! The store of the operations domain: the mode of the installation and the
-//! replicas that obey it, periodic tasks, the database's clock, counts, and
-//! retention.
+//! replicas that obey it, periodic tasks, the database's clock, and counts.
 //!
 //! A periodic task is a row with the columns of a claim: it survives its
-//! worker, and two workers cannot run it at once for longer than a lease. Each
-//! prune removes a bounded number of rows in a transaction of its own.
+//! worker, and two workers cannot run it at once for longer than a lease.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,8 +11,7 @@ use slipway_core::Phase;
 use slipway_core::blocker::BlockerCode;
 use slipway_core::error::Refusal;
 use slipway_core::ids::{
-    AuditEntryId, ClaimToken, ClusterId, InstallationId, ProvisionedResourceId, ResourceId,
-    Revision,
+    ClaimToken, ClusterId, InstallationId, ProvisionedResourceId, ResourceId, Revision,
 };
 use slipway_core::nodes::node::Reachability;
 use slipway_core::operations::control::{Control, ControlCommit};
@@ -71,14 +68,6 @@ pub struct Counts {
     pub blockers: BTreeMap<BlockerCode, u64>,
     /// Registered nodes only.
     pub nodes: BTreeMap<Reachability, u64>,
-}
-
-/// The result of one step through the audit entries.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct AuditPruned {
-    pub removed: u64,
-    /// Where the next step continues; `None` once the following entries are too young.
-    pub next: Option<AuditEntryId>,
 }
 
 port! {
@@ -152,21 +141,5 @@ pub trait OperationsStore, intercepted by OperationsIntercept {
     /// may have been granted after the jump. Returns the number of rows. A row
     /// that is due too early does no harm: its tick finds it in order.
     async fn schedule_pull_in(&self, jump: Duration, lease: Duration) -> Result<u64, Error>;
-
-    /// Ends the history of attempts whose resource has been gone for longer
-    /// than `keep`; of `limit` attempts at most. A resource that is not gone,
-    /// or has an open leak record, keeps all of its history. Audit entries that
-    /// were lines of it stay in the audit. Answers how many lines there were.
-    async fn history_prune(&self, keep: Duration, limit: u32) -> Result<u64, Error>;
-
-    /// Reads up to `limit` audit entries after this one, in the order of their
-    /// ids, which is that of time, and removes those older than `keep` whose
-    /// subject is gone. A line of a history stays until that history ends.
-    async fn audit_prune(
-        &self,
-        keep: Duration,
-        after: Option<AuditEntryId>,
-        limit: u32,
-    ) -> Result<AuditPruned, Error>;
 }
 }

@@ -18,6 +18,10 @@ use super::{
 };
 use crate::kind::StoredKind;
 
+/// How many rows a list returns at most, and by default.
+pub const PAGE_MAX: u32 = 500;
+pub const PAGE_DEFAULT: u32 = 100;
+
 /// The stores of all domains. One adapter implements them all.
 #[derive(Debug, Clone)]
 pub struct Stores {

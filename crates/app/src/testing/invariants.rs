@@ -69,10 +69,8 @@ impl World {
             .deletion_list(Page { after: Some(mark.deletion), limit: 1_000 })
             .await
             .expect("a list of deletions");
-        let of_resource = deletions
-            .iter()
-            .filter(|deletion| deletion.target_id == declared.resource.as_uuid())
-            .count();
+        let of_resource =
+            deletions.iter().filter(|deletion| deletion.target == declared.resource.into()).count();
         assert_eq!(of_resource, usize::from(phase.is_deletion()), "{context}: deletions");
         assert_eq!(snapshot.resource.deletion_id.is_some(), phase.is_deletion(), "{context}");
         assert_eq!(snapshot.resource.deleted_at.is_some(), phase == Phase::Deleted, "{context}");

@@ -8,8 +8,7 @@
 //!
 //! [`bad_row`] tests how the store treats a row that breaks an invariant; only
 //! the adapter's own tests can make one, so they pass in a function for it.
-//! [`stray_row`] does the same for a row that an older version wrote without a
-//! partition, and [`expired_key`] for an expired idempotency key.
+//! [`expired_key`] does the same for an expired idempotency key.
 //!
 //! All expect a store that nobody else uses and panic on the first violation.
 //! They use the store through its ports alone.
@@ -24,7 +23,6 @@ mod pairs;
 mod races;
 mod renewal_races;
 mod sequential;
-mod stray_row;
 mod substrate;
 mod worker;
 mod world;
@@ -33,4 +31,3 @@ pub use bad_row::bad_row;
 pub use catalog::expired_key;
 pub use races::races;
 pub use sequential::conformance;
-pub use stray_row::stray_row;

@@ -10,11 +10,11 @@ use slipway_core::access::api_key::ApiKey;
 use slipway_core::access::audit::Actor;
 use slipway_core::broker::declare::{Declaration, declare};
 use slipway_core::broker::delete;
-use slipway_core::broker::parameters::{Parameter, ParameterSchema, ParameterType};
 use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::catalog::blueprint_version::{
     BlueprintVersion, Engine, InjectionStrategy, MeshRole,
 };
+use slipway_core::catalog::parameters::{Parameter, ParameterSchema, ParameterType};
 use slipway_core::ids::{
     BlueprintId, BlueprintVersionId, CloudCredentialId, CloudId, ClusterId, DeletionId, DrainId,
     NodeId, Partition, ProjectId, ProvisionedResourceId, ResourceId,

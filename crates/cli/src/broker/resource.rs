@@ -2,10 +2,10 @@
 
 use clap::Subcommand;
 use serde_json::Value;
-use slipway_wire::api::{
-    DeclareResource, Deletion, ForceDrain, HistoryEntry, Resource, ResourceDetail, Retry,
-};
+use slipway_wire::broker::{DeclareResource, HistoryEntry, Resource, ResourceDetail, Retry};
 use slipway_wire::catalog::Relabel;
+use slipway_wire::deletion::Deletion;
+use slipway_wire::nodes::ForceDrain;
 
 use super::target::{Gone, TargetArguments, find, find_id};
 use crate::arguments::{

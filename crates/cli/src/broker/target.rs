@@ -2,7 +2,7 @@
 
 use clap::Args;
 use slipway_core::ids::ResourceId;
-use slipway_wire::api::Resource;
+use slipway_wire::broker::Resource;
 
 use crate::client::{Client, Listing};
 use crate::error::Error;

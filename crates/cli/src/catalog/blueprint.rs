@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use slipway_wire::catalog::{
-    Blueprint, BlueprintDefinitions, BlueprintVersion, CreateBlueprint, Parameter, ParameterType,
+    Blueprint, BlueprintVersion, CreateBlueprint, Parameter, ParameterType,
 };
+use slipway_wire::placement::BlueprintDefinitions;
 
 use super::bundle::{self, Bundle};
 use super::import;

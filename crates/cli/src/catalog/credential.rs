@@ -4,8 +4,8 @@
 use clap::{Args, Subcommand};
 use reqwest::Method;
 use slipway_core::ids::CloudCredentialId;
-use slipway_wire::api::Deletion;
 use slipway_wire::catalog::{CreateCredential, Credential, CredentialAssignment, UpdateCredential};
+use slipway_wire::deletion::Deletion;
 
 use crate::arguments::{DeletedListArguments, DeletionArguments};
 use crate::client::Listing;

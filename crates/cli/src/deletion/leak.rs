@@ -2,7 +2,7 @@
 //! object.
 
 use clap::{Args, Subcommand};
-use slipway_wire::leaks::{Leak, LeakReason, LeakScan, LeakSuspicion};
+use slipway_wire::deletion::{Leak, LeakReason, LeakScan, LeakSuspicion};
 
 use crate::arguments::{IdArguments, PageArguments};
 use crate::client::Listing;

@@ -1,7 +1,7 @@
 //! `slipway deletion …`: the one record of each removal.
 
 use clap::Subcommand;
-use slipway_wire::api::Deletion;
+use slipway_wire::deletion::Deletion;
 
 use crate::arguments::{IdArguments, PageArguments};
 use crate::error::Error;

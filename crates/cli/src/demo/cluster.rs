@@ -12,11 +12,11 @@ use reqwest::Method;
 use serde_json::Map;
 use slipway_core::broker::phase::Phase;
 use slipway_core::secret::Secret;
-use slipway_wire::api::DeclareResource;
+use slipway_wire::broker::DeclareResource;
 use slipway_wire::catalog::{
-    AssignCluster, Cloud, Cluster, ClusterAssignment, CreateCloud, CreateCluster, CreateCredential,
-    CreateProject, Credential, Project,
+    Cloud, CreateCloud, CreateCredential, CreateProject, Credential, Project,
 };
+use slipway_wire::placement::{AssignCluster, Cluster, ClusterAssignment, CreateCluster};
 use tokio::time::sleep;
 
 use super::agents::Agents;

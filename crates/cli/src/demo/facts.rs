@@ -7,7 +7,11 @@ use slipway_core::broker::event::{DELETED, DELETING, READY, REQUESTED};
 use slipway_core::broker::phase::Phase;
 use slipway_core::event::EventType;
 use slipway_core::time::Timestamp;
-use slipway_wire::api::{Deletion, Event, Explanation, HistoryEntry, Node};
+use slipway_wire::broker::HistoryEntry;
+use slipway_wire::deletion::Deletion;
+use slipway_wire::events::Event;
+use slipway_wire::nodes::Node;
+use slipway_wire::operations::Explanation;
 
 use super::screen::Fact;
 

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use slipway_core::broker::phase::Phase;
-use slipway_wire::api::{Deletion, Event, Node};
+use slipway_wire::deletion::Deletion;
+use slipway_wire::events::Event;
+use slipway_wire::nodes::Node;
 use tokio::time::{Instant, sleep};
 
 use super::facts;

@@ -6,7 +6,8 @@ use std::time::Duration;
 use rustix::process::Signal;
 use serde_json::json;
 use slipway_core::broker::phase::Phase;
-use slipway_wire::api::{DeclareResource, ForceDrain, Resource};
+use slipway_wire::broker::{DeclareResource, Resource};
+use slipway_wire::nodes::ForceDrain;
 use tokio::time::{Instant, sleep};
 
 use super::agents::{AgentProcess, Agents};

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use slipway_core::broker::phase::Phase;
 use slipway_core::time::Timestamp;
-use slipway_wire::api::{DeclareResource, Deletion, Explanation, Resource};
+use slipway_wire::broker::{DeclareResource, Resource};
+use slipway_wire::deletion::Deletion;
+use slipway_wire::operations::Explanation;
 use tokio::time::sleep;
 
 use super::agents::Agents;

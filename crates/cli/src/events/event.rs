@@ -2,7 +2,7 @@
 
 use clap::Subcommand;
 use reqwest::Method;
-use slipway_wire::api::{Event, Subscription};
+use slipway_wire::events::{Event, Subscription};
 
 use super::follow::{FollowArguments, follow};
 use crate::arguments::PageArguments;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
-use slipway_wire::api::Event;
+use slipway_wire::events::Event;
 use tokio::time::sleep;
 
 use super::sse::Parser;

@@ -1,7 +1,7 @@
 //! `slipway node …`: enrolled node agents.
 
 use clap::Subcommand;
-use slipway_wire::api::Node;
+use slipway_wire::nodes::Node;
 
 use crate::arguments::{IdArguments, PageArguments};
 use crate::error::Error;

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 use serde::de::IgnoredAny;
-use slipway_wire::access::{IssueToken, IssuedToken, Token};
-use slipway_wire::api::Resource;
+use slipway_wire::broker::Resource;
+use slipway_wire::nodes::{IssueToken, IssuedToken, Token};
 
 use crate::arguments::{
     IdArguments, PageArguments, RevokeArguments, parse_duration, whole_seconds,

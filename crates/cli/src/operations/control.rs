@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use slipway_wire::api::{Control, PutFreeze, Replica, Resume, WithheldAction};
+use slipway_wire::operations::{Control, PutFreeze, Replica, Resume, WithheldAction};
 
 use crate::arguments::{PageArguments, parse_duration, whole_seconds};
 use crate::error::Error;

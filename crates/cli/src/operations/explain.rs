@@ -9,7 +9,9 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde_json::Value;
 use slipway_core::ids::NodeId;
 use slipway_core::operations::explanation::ExplainedKind;
-use slipway_wire::api::{Blocker, ExplainedPart, Explanation, Node};
+use slipway_wire::blocker::Blocker;
+use slipway_wire::nodes::Node;
+use slipway_wire::operations::{ExplainedPart, Explanation};
 
 use crate::broker::target::{TargetArguments, find_id};
 use crate::client::Listing;

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use reqwest::header::DATE;
-use slipway_wire::api::{Readiness, VERSION};
+use slipway_wire::operations::{Readiness, VERSION};
 
 use crate::arguments::ClientOptions;
 use crate::client::{Client, header};

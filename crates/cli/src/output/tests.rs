@@ -1,10 +1,12 @@
 //! Snapshots of what people see.
 
 use serde_json::json;
-use slipway_wire::api::{
-    Attempt, Blocker, Deletion, DeletionMember, Event, ExplainedPart, Explanation, HistoryEntry,
-    Holder, Node, Remedy, Resource,
-};
+use slipway_wire::blocker::{Blocker, Remedy};
+use slipway_wire::broker::{Attempt, HistoryEntry, Resource};
+use slipway_wire::deletion::{Deletion, DeletionMember};
+use slipway_wire::events::Event;
+use slipway_wire::nodes::Node;
+use slipway_wire::operations::{ExplainedPart, Explanation, Holder};
 
 use super::rows;
 use crate::kind::{details, table};

@@ -1,7 +1,7 @@
 //! `slipway cluster …`: where projects are placed.
 
 use clap::Subcommand;
-use slipway_wire::catalog::{
+use slipway_wire::placement::{
     AssignCluster, Cluster, ClusterAssignment, CreateCluster, ProviderStatus,
 };
 

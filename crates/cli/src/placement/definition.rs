@@ -1,6 +1,6 @@
 //! The definitions of a blueprint on one cluster, for `slipway blueprint`.
 
-use slipway_wire::catalog::BlueprintDefinitions;
+use slipway_wire::placement::BlueprintDefinitions;
 
 use crate::kind::{Cells, Row};
 use crate::output::{or_dash, time_or_dash};

@@ -187,8 +187,8 @@ async fn a_copy_is_a_leak_and_the_object_of_a_deleted_attempt_is_the_loops() {
         let page = Page { after: None, limit: 10 };
         let filter = LeakFilter { open: Some(true), kind: None };
         let open = world.context.stores.deletion.leak_list(&filter, page).await.unwrap();
-        let open: Vec<_> = open.iter().map(|leak| (leak.kind.as_str(), leak.subject_id)).collect();
-        assert_eq!(open, [("composite", gone.attempt.id().as_uuid())], "until absence is proven");
+        let open: Vec<_> = open.iter().map(|leak| (leak.kind.as_str(), leak.subject)).collect();
+        assert_eq!(open, [("composite", gone.attempt.id().into())], "until absence is proven");
     }
 }
 

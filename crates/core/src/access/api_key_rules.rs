@@ -199,7 +199,8 @@ pub fn not_found() -> Refusal {
     Refusal::new(ErrorKind::KeyNotFound, "there is no such key; check its id")
 }
 
-fn audit(verb: &'static str, key: &ApiKey, actor: &Actor, now: Timestamp) -> AuditEntry {
+/// What happened to a key, by its name.
+pub fn audit(verb: &'static str, key: &ApiKey, actor: &Actor, now: Timestamp) -> AuditEntry {
     let about = About { project_id: key.project_id, ..About::new(key.id) };
     AuditEntry::new(verb, actor, about, now).with(json!({ "name": key.name }))
 }

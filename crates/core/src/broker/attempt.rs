@@ -4,8 +4,8 @@
 //! use the same validating builder, so a new attempt and a stored one obey the
 //! same rules.
 
-use crate::broker::parameters::ParameterValues;
 use crate::broker::phase::Phase;
+use crate::catalog::parameters::ParameterValues;
 use crate::ids::{
     BlueprintVersionId, BootstrapTokenId, CloudCredentialId, Partition, ProjectId,
     ProvisionedResourceId, ResourceId, Revision,
@@ -38,7 +38,7 @@ pub struct NewAttempt {
     pub attempt: i32,
     pub parameter_values: ParameterValues,
     /// From its placement. Without one no loop claims it, and that is shown.
-    pub partition: Option<Partition>,
+    pub partition: Partition,
 }
 
 /// Every field as a row stores it. The phase is text: an unknown phase is a
@@ -57,9 +57,9 @@ pub struct StoredAttempt {
     pub xr_name: String,
     pub bootstrap_token_id: Option<BootstrapTokenId>,
     pub parameter_values: ParameterValues,
-    pub partition: Option<Partition>,
+    pub partition: Partition,
     pub deletion_requested_at: Option<Timestamp>,
-    pub unsettled_since: Option<Timestamp>,
+    pub unsettled_since: Timestamp,
     pub absence_proven_at: Option<Timestamp>,
     pub revision: Revision,
     pub created_at: Timestamp,
@@ -81,9 +81,9 @@ pub struct ProvisionedResource {
     xr_name: String,
     bootstrap_token_id: Option<BootstrapTokenId>,
     parameter_values: ParameterValues,
-    partition: Option<Partition>,
+    partition: Partition,
     deletion_requested_at: Option<Timestamp>,
-    unsettled_since: Option<Timestamp>,
+    unsettled_since: Timestamp,
     absence_proven_at: Option<Timestamp>,
     revision: Revision,
     created_at: Timestamp,
@@ -118,7 +118,7 @@ impl ProvisionedResource {
             parameter_values: new.parameter_values,
             partition: new.partition,
             deletion_requested_at: None,
-            unsettled_since: Some(now),
+            unsettled_since: now,
             absence_proven_at: None,
             revision: Revision::FIRST,
             created_at: now,
@@ -139,7 +139,7 @@ impl ProvisionedResource {
             ("blueprint_version_id", stored.blueprint_version_id.is_nil()),
             ("cloud_credential_id", stored.cloud_credential_id.is_nil()),
             ("bootstrap_token_id", stored.bootstrap_token_id.is_some_and(BootstrapTokenId::is_nil)),
-            ("partition", stored.partition.is_some_and(Partition::is_nil)),
+            ("partition", stored.partition.is_nil()),
         ];
         if let Some((field, _)) = nil.into_iter().find(|(_, is_nil)| *is_nil) {
             return Err(InvalidAggregate::new(field, "must not be the nil id"));
@@ -231,7 +231,7 @@ impl ProvisionedResource {
     }
 
     /// See [`crate::broker::flapping`].
-    pub(crate) fn unsettled(mut self, since: Option<Timestamp>) -> Self {
+    pub(crate) fn unsettled(mut self, since: Timestamp) -> Self {
         self.unsettled_since = since;
         self
     }
@@ -269,7 +269,7 @@ impl ProvisionedResource {
         self.attempt
     }
     /// The partition that works on it; an attempt never changes its partition.
-    pub const fn partition(&self) -> Option<Partition> {
+    pub const fn partition(&self) -> Partition {
         self.partition
     }
     pub const fn phase(&self) -> Phase {
@@ -297,7 +297,7 @@ impl ProvisionedResource {
         self.deletion_requested_at
     }
     /// Since when it has not been Ready for long enough; see [`crate::broker::flapping`].
-    pub const fn unsettled_since(&self) -> Option<Timestamp> {
+    pub const fn unsettled_since(&self) -> Timestamp {
         self.unsettled_since
     }
     /// When deletion verification proved its absence. Nothing is purged before.
@@ -365,7 +365,7 @@ mod tests {
                 "bootstrap_token_id",
                 StoredAttempt { bootstrap_token_id: Some(BootstrapTokenId::new(nil)), ..good() },
             ),
-            ("partition", StoredAttempt { partition: Some(Partition::new(nil)), ..good() }),
+            ("partition", StoredAttempt { partition: Partition::new(nil), ..good() }),
             ("status", StoredAttempt { phase: "Archived".to_owned(), ..good() }),
             ("attempt", StoredAttempt { attempt: 0, ..good() }),
             ("xr_name", StoredAttempt { xr_name: "  ".to_owned(), ..good() }),

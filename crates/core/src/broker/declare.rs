@@ -156,7 +156,7 @@ pub fn declare(
             cloud_credential_id: credential.id,
             attempt: 1,
             parameter_values,
-            partition: Some(placement.cluster_id.into()),
+            partition: placement.cluster_id.into(),
         },
         snapshot.now,
     )

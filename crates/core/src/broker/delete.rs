@@ -58,7 +58,6 @@ mod tests {
     use crate::broker::phase::Phase;
     use crate::broker::{BrokerWrite, event};
     use crate::fixtures::{mk_actor, mk_deletion, mk_snapshot, mk_token};
-    use crate::ids::ProvisionedResourceId;
     use crate::nodes::NodesWrite;
 
     fn ask(snapshot: &ResourceSnapshot) -> Requested {
@@ -103,8 +102,7 @@ mod tests {
     #[test]
     fn deleting_what_is_being_retried_takes_the_whole_resource() {
         let mut snapshot = mk_snapshot(Phase::Deprovisioning);
-        let retrying =
-            Deletion { kind: ProvisionedResourceId::KIND.to_owned(), ..mk_deletion(&snapshot) };
+        let retrying = Deletion { target: snapshot.attempt.id().into(), ..mk_deletion(&snapshot) };
         snapshot.resource.deletion_id = Some(retrying.id);
         snapshot.deletion = Some(retrying.clone());
         let requested = ask(&snapshot);

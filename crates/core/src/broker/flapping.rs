@@ -30,19 +30,16 @@ pub const fn settled_after(deadlines: &Deadlines) -> Duration {
 }
 
 /// The start of the flapping window; `None` if the resource is settled, failed or being
-/// deleted. Rows of an older version lack it; their window starts with the phase.
+/// deleted.
 pub fn flapping_since(
     attempt: &ProvisionedResource,
     deadlines: &Deadlines,
     now: Timestamp,
 ) -> Option<Timestamp> {
     match attempt.phase() {
-        Phase::Pending | Phase::Provisioning | Phase::Enrolling => {
-            Some(attempt.unsettled_since().unwrap_or_else(|| attempt.phase_since()))
-        }
-        Phase::Ready => attempt
-            .unsettled_since()
-            .filter(|_| now.since(attempt.phase_since()) < settled_after(deadlines)),
+        Phase::Pending | Phase::Provisioning | Phase::Enrolling => Some(attempt.unsettled_since()),
+        Phase::Ready => (now.since(attempt.phase_since()) < settled_after(deadlines))
+            .then(|| attempt.unsettled_since()),
         Phase::Failed | Phase::Deregistering | Phase::Deprovisioning | Phase::Deleted => None,
     }
 }
@@ -53,10 +50,10 @@ pub(crate) fn transition(
     into: Phase,
     deadlines: &Deadlines,
     now: Timestamp,
-) -> Option<Timestamp> {
+) -> Timestamp {
     match into {
         Phase::Pending | Phase::Provisioning | Phase::Enrolling | Phase::Ready => {
-            Some(flapping_since(before, deadlines, now).unwrap_or(now))
+            flapping_since(before, deadlines, now).unwrap_or(now)
         }
         Phase::Failed | Phase::Deregistering | Phase::Deprovisioning | Phase::Deleted => {
             before.unsettled_since()
@@ -79,7 +76,7 @@ pub fn deadline_of(attempt: &ProvisionedResource, deadlines: &Deadlines) -> Opti
         | Phase::Deprovisioning
         | Phase::Deleted => return None,
     };
-    let since = attempt.unsettled_since()?;
+    let since = attempt.unsettled_since();
     (since < attempt.phase_since()).then(|| since.plus(walk))
 }
 

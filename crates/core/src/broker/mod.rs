@@ -10,7 +10,6 @@ pub mod phase;
 
 pub mod attempt;
 pub mod event;
-pub mod parameters;
 pub mod resource;
 pub mod snapshot;
 pub mod write;

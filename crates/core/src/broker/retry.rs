@@ -62,8 +62,7 @@ pub(crate) fn successor(
             partition: snapshot
                 .placement
                 .as_ref()
-                .map(|p| p.cluster_id.into())
-                .or(gone.partition()),
+                .map_or(gone.partition(), |placement| placement.cluster_id.into()),
         },
         snapshot.now,
     )
@@ -114,7 +113,7 @@ mod tests {
             panic!("{commit:?}")
         };
         assert_eq!(Scope::of(deletion), Scope::Attempt);
-        assert_eq!(deletion.target_id, snapshot.attempt.id().as_uuid());
+        assert_eq!(deletion.target, snapshot.attempt.id().into());
         assert!(commit.writes.iter().any(
             |write| matches!(write, Write::Broker(BrokerWrite::AttemptUpdate(a)) if a.phase() == Phase::Deregistering)
         ));

@@ -18,7 +18,6 @@ use crate::commit::{Commit, Write};
 use crate::deletion::record::Deletion;
 use crate::ids::{ClaimToken, CloudCredentialId, CloudId, ProjectId, ResourceId};
 use crate::nodes::NodesWrite;
-use crate::nodes::mesh::MeshPool;
 use crate::nodes::node::Node;
 use crate::nodes::token::BootstrapToken;
 use crate::placement::namespace::Placement;
@@ -119,20 +118,6 @@ pub struct ProviderFacts {
 pub struct LabelFact {
     pub value: String,
     pub propagate: bool,
-}
-
-/// What an enrolment is decided on: the resource that the token belongs to, its
-/// row locked, and an address of its project's mesh, its row locked. Another
-/// enrolment may take the nonce or the key before this one commits; the store then
-/// decides again.
-#[derive(Debug, Clone)]
-pub struct EnrolSnapshot {
-    pub resource: ResourceSnapshot,
-    pub pool: MeshPool,
-    /// Another token of the project was consumed with the nonce.
-    pub nonce_taken: bool,
-    /// A registered node of the project has the public key.
-    pub public_key_taken: bool,
 }
 
 /// What a declaration is checked against, with the project row locked. Each

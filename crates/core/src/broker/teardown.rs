@@ -12,10 +12,11 @@ use crate::broker::resource::Resource;
 use crate::broker::snapshot::ResourceSnapshot;
 use crate::commit::{Commit, StateChange, Write};
 use crate::deletion::DeletionWrite;
-use crate::deletion::record::{Deletion, DeletionState, Member};
-use crate::ids::{DeletionId, ProvisionedResourceId, ResourceId, Revision};
+use crate::deletion::record::{Deletion, DeletionState};
+use crate::ids::{DeletionId, Revision};
 use crate::nodes::NodesWrite;
 use crate::nodes::token::BootstrapToken;
+use crate::subject::{Subject, SubjectKind};
 use crate::text::Reason;
 
 /// How much is taken down.
@@ -30,7 +31,11 @@ pub(crate) enum Scope {
 impl Scope {
     /// The scope of a running deletion.
     pub(crate) fn of(deletion: &Deletion) -> Self {
-        if deletion.kind == ProvisionedResourceId::KIND { Self::Attempt } else { Self::Resource }
+        if deletion.target.kind == SubjectKind::ProvisionedResource {
+            Self::Attempt
+        } else {
+            Self::Resource
+        }
     }
 }
 
@@ -85,17 +90,15 @@ pub(crate) fn order_only(
     change: Option<StateChange>,
 ) -> Commit {
     let (now, resource, attempt) = (snapshot.now, &snapshot.resource, &snapshot.attempt);
-    let member = |kind: &str, id| Member { kind: kind.to_owned(), id };
-    let the_attempt = member(ProvisionedResourceId::KIND, attempt.id().as_uuid());
-    let the_resource = member(ResourceId::KIND, resource.id.as_uuid());
+    let the_attempt = Subject::from(attempt.id());
+    let the_resource = Subject::from(resource.id);
     let (target, members) = match order.scope {
-        Scope::Resource => (the_resource.clone(), vec![the_resource, the_attempt]),
-        Scope::Attempt => (the_attempt.clone(), vec![the_attempt]),
+        Scope::Resource => (the_resource, vec![the_resource, the_attempt]),
+        Scope::Attempt => (the_attempt, vec![the_attempt]),
     };
     let deletion = Deletion {
         id: order.deletion_id,
-        kind: target.kind,
-        target_id: target.id,
+        target,
         state: DeletionState::Running,
         requested_by: order.actor.name.clone(),
         reason: order.reason.as_str().to_owned(),

@@ -103,28 +103,21 @@ pub fn partition_not_served(
 ) -> Option<Blocker> {
     let micros = i64::try_from(lag.as_micros()).unwrap_or(i64::MAX);
     let due_at = Timestamp::from_micros(now.as_micros().saturating_sub(micros));
-    (lag > within).then(|| unserved(Some(cluster), Some(partition), due_at, lag, within))
+    (lag > within).then(|| unserved(Some(cluster), partition, due_at, lag, within))
 }
 
 fn unserved(
     cluster: Option<&str>,
-    partition: Option<Partition>,
+    partition: Partition,
     due_at: Timestamp,
     waited: Duration,
     within: Duration,
 ) -> Blocker {
     let seconds = waited.as_secs();
-    let message = match (partition, cluster) {
-        (None, _) => format!(
-            "it belongs to no cluster that a control plane could serve, and has been due for {seconds} s"
-        ),
-        (Some(_), Some(cluster)) => format!(
-            "no control plane serves cluster {cluster}: work has been due for {seconds} s and no worker has claimed it"
-        ),
-        (Some(partition), None) => format!(
-            "no control plane serves cluster {partition}: work has been due for {seconds} s and no worker has claimed it"
-        ),
-    };
+    let named = cluster.map_or_else(|| partition.to_string(), str::to_owned);
+    let message = format!(
+        "no control plane serves cluster {named}: work has been due for {seconds} s and no worker has claimed it"
+    );
     Blocker {
         code: BlockerCode::ClusterNotServed,
         message,

@@ -4,9 +4,9 @@
 use serde_json::{Value, json};
 
 use crate::access::audit::Actor;
-use crate::broker::parameters::{Parameter, ParameterSchema};
 use crate::catalog::blueprint_version::{CompositeDefinition, Engine, InjectionStrategy, MeshRole};
 use crate::catalog::name::{document, line};
+use crate::catalog::parameters::{Parameter, ParameterSchema};
 use crate::catalog::{CatalogWrite, Name};
 use crate::commit::Commit;
 use crate::error::{ErrorKind, Refusal};
@@ -288,8 +288,8 @@ pub fn retire(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::broker::parameters::ParameterType;
     use crate::catalog::blueprint_version::{CompositeScope, CompositeType};
+    use crate::catalog::parameters::ParameterType;
     use crate::commit::Write;
     use crate::fixtures::catalog::{mk_blueprint, mk_content, mk_version};
     use crate::fixtures::{at, mk_actor};

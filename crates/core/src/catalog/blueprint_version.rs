@@ -1,7 +1,7 @@
 //! What a resource is made from: a published, immutable blueprint version, the
 //! engine that understands it, and how a bootstrap token gets into it.
 
-use crate::broker::parameters::ParameterSchema;
+use crate::catalog::parameters::ParameterSchema;
 use crate::closed_set::closed_set;
 use crate::ids::{BlueprintId, BlueprintVersionId};
 

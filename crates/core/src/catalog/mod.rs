@@ -1,6 +1,6 @@
 //! The catalog: what must exist before anything can be declared. Projects,
-//! clouds, credentials and their assignments, clusters and the projects placed
-//! on them, blueprints and their versions, label definitions.
+//! clouds, credentials and their assignments, blueprints, their versions and the
+//! parameters of those, label definitions.
 //!
 //! A file has the aggregate of a kind and the rules about it.
 
@@ -11,6 +11,7 @@ pub mod blueprint_version;
 pub mod cloud;
 pub mod credential;
 pub mod label;
+pub mod parameters;
 pub mod project;
 
 pub mod write;

@@ -12,7 +12,7 @@ use uuid::Uuid;
 use crate::broker::phase::Phase;
 use crate::closed_set::closed_set;
 use crate::ids::{ClaimToken, ClusterId, LeakRecordId, ProvisionedResourceId};
-use crate::subject::Subject;
+use crate::subject::{Subject, SubjectKind};
 use crate::time::Timestamp;
 
 closed_set!(
@@ -86,8 +86,8 @@ pub struct Finding {
     /// Equal if the same mismatch is found again.
     pub key: Uuid,
     pub kind: FindingKind,
-    /// The attempt it is about; the key if it names none.
-    pub subject_id: Uuid,
+    /// The attempt it is about; the finding itself, by its key, if it names none.
+    pub subject: Subject,
     pub object_ref: ObjectRef,
     pub uid: Option<String>,
     pub evidence: Value,
@@ -112,7 +112,7 @@ pub struct Leak {
     pub kind: String,
     /// The key of the finding; the resource loop's leaks have none.
     pub finding: Option<Uuid>,
-    pub subject_id: Uuid,
+    pub subject: Subject,
     pub found_at: Timestamp,
     pub last_seen_at: Option<Timestamp>,
     pub cluster_id: Option<ClusterId>,
@@ -153,7 +153,8 @@ impl Leak {
 
     /// The attempt it is about, if it names one.
     pub fn provisioned_resource_id(&self) -> Option<ProvisionedResourceId> {
-        (self.finding != Some(self.subject_id)).then(|| ProvisionedResourceId::new(self.subject_id))
+        let Subject { kind, id } = self.subject;
+        (kind == SubjectKind::ProvisionedResource).then(|| ProvisionedResourceId::new(id))
     }
 
     /// What a person can do about it.

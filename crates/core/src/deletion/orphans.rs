@@ -23,6 +23,7 @@ use crate::deletion::leak::{
 };
 use crate::error::{ErrorKind, Refusal};
 use crate::ids::{ClusterId, ProvisionedResourceId};
+use crate::subject::{Subject, SubjectKind};
 use crate::text::{Reason, storable, storable_value};
 use crate::time::Timestamp;
 
@@ -82,7 +83,7 @@ pub fn judge_rows(
         .map(|(row, object_ref)| Finding {
             key: key(cluster, FindingKind::MissingObject, object_ref, row.id.as_uuid().as_bytes()),
             kind: FindingKind::MissingObject,
-            subject_id: row.id.as_uuid(),
+            subject: row.id.into(),
             object_ref: object_ref.clone(),
             uid: None,
             evidence: json!({ "phase": row.phase }),
@@ -108,7 +109,9 @@ fn of_object(cluster: ClusterId, kind: FindingKind, object: &Found) -> Finding {
     Finding {
         key,
         kind,
-        subject_id: object.provisioned_resource_id.map_or(key, ProvisionedResourceId::as_uuid),
+        subject: object
+            .provisioned_resource_id
+            .map_or(Subject::new(SubjectKind::LeakRecord, key), Into::into),
         object_ref: ObjectRef {
             namespace: storable(&object.object_ref.namespace),
             name: storable(&object.object_ref.name),
@@ -270,7 +273,7 @@ fn end(leak: &Leak, now: Timestamp, actor: &Actor, resolution: &str) -> LeakComm
 fn audit(verb: &'static str, leak: &Leak, actor: &Actor, now: Timestamp) -> AuditEntry {
     let details: Value = json!({
         "kind": leak.kind,
-        "subject_id": leak.subject_id,
+        "subject_id": leak.subject.id,
         "cluster": leak.cluster,
         "namespace": leak.object_ref.as_ref().map(|object_ref| &object_ref.namespace),
         "name": leak.object_ref.as_ref().map(|object_ref| &object_ref.name),

@@ -1,12 +1,9 @@
 //! Deletions: one record for each, whatever is deleted. It says what, by whom,
 //! why, with which members, and until when it can be restored.
 
-use uuid::Uuid;
-
-use serde::{Deserialize, Serialize};
-
 use crate::closed_set::closed_set;
 use crate::ids::{DeletionId, Revision};
+use crate::subject::Subject;
 use crate::time::Timestamp;
 
 closed_set!(
@@ -22,22 +19,15 @@ closed_set!(
     }
 );
 
-/// One thing that a deletion takes with it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Member {
-    pub kind: String,
-    pub id: Uuid,
-}
-
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Deletion {
     pub id: DeletionId,
-    pub kind: String,
-    pub target_id: Uuid,
+    pub target: Subject,
     pub state: DeletionState,
     pub requested_by: String,
     pub reason: String,
-    pub members: Vec<Member>,
+    /// Everything that goes with it, the target too.
+    pub members: Vec<Subject>,
     pub revision: Revision,
     pub requested_at: Timestamp,
     pub done_at: Option<Timestamp>,

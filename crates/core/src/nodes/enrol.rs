@@ -6,13 +6,28 @@ use serde_json::json;
 
 use crate::access::audit::{About, Actor, AuditEntry};
 use crate::broker::phase::Phase;
-use crate::broker::snapshot::{EnrolSnapshot, ResourceSnapshot};
+use crate::broker::snapshot::ResourceSnapshot;
 use crate::commit::{Commit, Write};
 use crate::error::{ErrorKind, Refusal};
 use crate::ids::{NodeId, ProjectId, ResourceId, Revision};
 use crate::nodes::NodesWrite;
+use crate::nodes::mesh::MeshPool;
 use crate::nodes::node::{Node, Reported};
 use crate::nodes::token::{BootstrapToken, Consumption, SecretHash, TokenKind};
+
+/// What an enrolment is decided on: the resource that the token belongs to, its
+/// row locked, and an address of its project's mesh, its row locked. Another
+/// enrolment may take the nonce or the key before this one commits; the store then
+/// decides again.
+#[derive(Debug, Clone)]
+pub struct EnrolSnapshot {
+    pub resource: ResourceSnapshot,
+    pub pool: MeshPool,
+    /// Another token of the project was consumed with the nonce.
+    pub nonce_taken: bool,
+    /// A registered node of the project has the public key.
+    pub public_key_taken: bool,
+}
 
 /// What a node presents, with the identity that it would get.
 #[derive(Debug, Clone)]
@@ -122,7 +137,7 @@ pub fn enrol(known: &EnrolSnapshot, enrolment: &Enrolment) -> Result<Enrolled, R
         public_key: enrolment.public_key,
         key_hash: Some(enrolment.key_hash),
         capabilities: enrolment.capabilities.clone(),
-        mesh: Some(mesh),
+        mesh,
         reported: enrolment.reported.clone(),
         revision: Revision::FIRST,
         registered_at: now,

@@ -102,7 +102,7 @@ pub struct Node {
     pub key_hash: Option<SecretHash>,
     pub capabilities: Vec<String>,
     /// Stays when the node has left; another node may then have the same one.
-    pub mesh: Option<MeshAddress>,
+    pub mesh: MeshAddress,
     pub reported: Reported,
     pub revision: Revision,
     pub registered_at: Timestamp,

@@ -13,7 +13,7 @@ use crate::access::audit::{About, Actor, AuditEntry};
 use crate::blocker::BlockerCode;
 use crate::broker::decide::Outcome;
 use crate::error::{ErrorKind, Refusal};
-use crate::ids::{ApiKeyId, ClaimToken, InstallationId, Revision};
+use crate::ids::{ClaimToken, InstallationId, Revision};
 use crate::text::Reason;
 use crate::time::Timestamp;
 
@@ -332,17 +332,6 @@ pub fn locate(control: &Control, public_url: &str, actor: &Actor) -> Option<Cont
         .with(json!({ "from": control.public_url, "to": public_url }));
     let located = Control { public_url: Some(public_url.to_owned()), ..control.clone() };
     Some(ControlCommit { wake_all: false, ..ControlCommit::change(located, audit) })
-}
-
-/// The audit entry for a key that was installed.
-pub fn key_audit(
-    verb: &'static str,
-    key: ApiKeyId,
-    name: &str,
-    actor: &Actor,
-    at: Timestamp,
-) -> AuditEntry {
-    AuditEntry::new(verb, actor, About::new(key), at).with(json!({ "name": name }))
 }
 
 #[cfg(test)]

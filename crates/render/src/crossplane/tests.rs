@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use slipway_core::broker::attempt::{ProvisionedResource, StoredAttempt};
-use slipway_core::broker::parameters::{ParameterSchema, ParameterValues};
 use slipway_core::broker::phase::Phase;
 use slipway_core::broker::snapshot::LabelFact;
 use slipway_core::catalog::blueprint_version::{
     BlueprintVersion, CompositeScope, CompositeType, Engine, InjectionStrategy, MeshRole,
 };
+use slipway_core::catalog::parameters::{ParameterSchema, ParameterValues};
 use slipway_core::fixtures::{mk_blueprint, mk_provider_facts, mk_snapshot, mk_stored_attempt};
 use slipway_core::ids::{BootstrapTokenId, InstallationId};
 use slipway_core::nodes::token::{Carried, SecretHash};

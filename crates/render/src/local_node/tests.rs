@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use slipway_core::broker::attempt::{ProvisionedResource, StoredAttempt};
-use slipway_core::broker::parameters::ParameterValues;
 use slipway_core::broker::phase::Phase;
 use slipway_core::catalog::blueprint_version::MeshRole;
+use slipway_core::catalog::parameters::ParameterValues;
 use slipway_core::error::ErrorKind;
 use slipway_core::fixtures::{mk_snapshot, mk_stored_attempt};
 use slipway_core::ids::{BootstrapTokenId, InstallationId};

@@ -1,7 +1,7 @@
 //! A valid pair, and every rule broken once.
 
-use slipway_core::broker::parameters::ParameterSchema;
 use slipway_core::catalog::blueprint_version::CompositeScope;
+use slipway_core::catalog::parameters::ParameterSchema;
 
 use super::*;
 

@@ -7,7 +7,9 @@ use slipway_core::blocker;
 use slipway_core::ids::ResourceId;
 use slipway_core::operations::explanation as domain;
 use slipway_core::time::Timestamp;
-use slipway_wire::api::{Blocker, ExplainedPart, Explanation, HistoryEntry, Holder, Remedy};
+use slipway_wire::blocker::{Blocker, Remedy};
+use slipway_wire::broker::HistoryEntry;
+use slipway_wire::operations::{ExplainedPart, Explanation, Holder};
 
 use crate::nodes;
 use crate::request::{Call, Id, Segments, Untagged, text};

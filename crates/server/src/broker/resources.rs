@@ -19,10 +19,11 @@ use slipway_core::ids::ResourceId;
 use slipway_core::operations::explanation::AttemptLine;
 use slipway_core::text::Labels;
 use slipway_core::time::Timestamp;
-use slipway_wire::api::{
-    Attempt, AttemptSummary, DeclareResource, ForceDrain, Resource, ResourceDetail, Retry,
+use slipway_wire::broker::{
+    Attempt, AttemptSummary, DeclareResource, Resource, ResourceDetail, Retry,
 };
 use slipway_wire::catalog::{EffectiveLabel, Relabel};
+use slipway_wire::nodes::ForceDrain;
 
 use super::explain;
 use crate::deletion;

@@ -1,10 +1,11 @@
 //! The rows of the broker.
 
 use slipway_app::access::authorise::Operation::*;
-use slipway_wire::api::{
-    DeclareResource, Deletion, Explanation, ForceDrain, Resource, ResourceDetail, Retry,
-};
+use slipway_wire::broker::{DeclareResource, Resource, ResourceDetail, Retry};
 use slipway_wire::catalog::Relabel;
+use slipway_wire::deletion::Deletion;
+use slipway_wire::nodes::ForceDrain;
+use slipway_wire::operations::Explanation;
 
 use super::{explain, resources};
 use crate::routes::{Route, delete, get, patch, post};

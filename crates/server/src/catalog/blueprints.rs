@@ -1,9 +1,9 @@
 //! Blueprints and their versions.
 
 use slipway_app::catalog::blueprints;
-use slipway_core::broker::parameters;
 use slipway_core::catalog::blueprint::{self, SubmittedContent};
 use slipway_core::catalog::blueprint_version as composites;
+use slipway_core::catalog::parameters;
 use slipway_wire::catalog::{
     Blueprint, BlueprintVersion, CompositeType, CreateBlueprint, Parameter, ParameterSchema,
     ParameterType, PublishVersion, UpdateBlueprint,

@@ -2,12 +2,12 @@
 
 use slipway_app::access::authorise::Operation::*;
 use slipway_core::catalog::{blueprint, cloud, label, project};
-use slipway_wire::api::Deletion;
 use slipway_wire::catalog::{
     Blueprint, BlueprintVersion, Cloud, CreateBlueprint, CreateCloud, CreateCredential,
     CreateProject, Credential, CredentialAssignment, DefineLabel, LabelDefinition, Project,
     PublishVersion, UpdateBlueprint, UpdateCloud, UpdateCredential, UpdateLabel, UpdateProject,
 };
+use slipway_wire::deletion::Deletion;
 
 use super::{blueprints, clouds, credentials, labels, projects};
 use crate::request::kind;

@@ -2,10 +2,10 @@
 
 use axum::Json;
 use axum::http::StatusCode;
-use slipway_app::broker::read;
+use slipway_app::deletion::read;
 use slipway_core::deletion::record;
 use slipway_core::ids::DeletionId;
-use slipway_wire::api::{Deletion, DeletionMember};
+use slipway_wire::deletion::{Deletion, DeletionMember};
 
 use crate::request::{Answered, Call, Id, Untagged, located, text};
 
@@ -30,13 +30,16 @@ fn document(deletion: &record::Deletion) -> Deletion {
     let members = deletion.members.iter();
     Deletion {
         id: deletion.id.to_string(),
-        kind: deletion.kind.clone(),
-        target_id: deletion.target_id.to_string(),
+        kind: deletion.target.kind.to_string(),
+        target_id: deletion.target.id.to_string(),
         state: deletion.state.to_string(),
         requested_by: deletion.requested_by.clone(),
         reason: deletion.reason.clone(),
         members: members
-            .map(|member| DeletionMember { kind: member.kind.clone(), id: member.id.to_string() })
+            .map(|member| DeletionMember {
+                kind: member.kind.to_string(),
+                id: member.id.to_string(),
+            })
             .collect(),
         requested_at: deletion.requested_at.to_string(),
         done_at: text(deletion.done_at),

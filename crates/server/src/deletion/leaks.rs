@@ -9,7 +9,7 @@ use slipway_app::ports::Listed;
 use slipway_core::deletion::leak;
 use slipway_core::error::Refusal;
 use slipway_core::ids::LeakRecordId;
-use slipway_wire::leaks::{Leak, LeakReason, LeakScan, LeakSuspicion};
+use slipway_wire::deletion::{Leak, LeakReason, LeakScan, LeakSuspicion};
 
 use crate::request::{Answered, Body, Call, Id, Untagged, located, text};
 use crate::state::ServerState;

@@ -1,8 +1,8 @@
 //! The rows of deletions and leaks.
 
 use slipway_app::access::authorise::Operation::*;
-use slipway_wire::api::Deletion;
-use slipway_wire::leaks::{Leak, LeakReason, LeakScan};
+use slipway_wire::deletion::Deletion;
+use slipway_wire::deletion::{Leak, LeakReason, LeakScan};
 
 use super::{deletions, leaks};
 use crate::routes::{Route, get, post};

@@ -16,7 +16,7 @@ use slipway_app::events::port::PositionedEvent;
 use slipway_app::ports::Listed;
 use slipway_core::error::Refusal;
 use slipway_core::ids::ProjectId;
-use slipway_wire::api::Event;
+use slipway_wire::events::Event;
 
 use super::streams::EventStream;
 use crate::request::{Answered, Call};

@@ -1,7 +1,7 @@
 //! The rows of events.
 
 use slipway_app::access::authorise::Operation::*;
-use slipway_wire::api::{Event, Subscription};
+use slipway_wire::events::{Event, Subscription};
 
 use super::{feed, subscriptions};
 use crate::routes::{Route, delete, get};

@@ -7,7 +7,7 @@ use axum::http::StatusCode;
 use slipway_app::events::feed;
 use slipway_app::events::port::Subscription as Stored;
 use slipway_core::error::Refusal;
-use slipway_wire::api::Subscription;
+use slipway_wire::events::Subscription;
 
 use crate::request::{Call, Done, Untagged, text};
 

@@ -181,9 +181,8 @@ impl CountMetrics {
             self.overdue.get_or_create(&[("partition", partition.into())]).set(0.0);
         }
         for found in overdue {
-            let partition = found.cluster.unwrap_or_else(|| "none".to_owned());
             self.overdue
-                .get_or_create(&[("partition", partition.into())])
+                .get_or_create(&[("partition", found.cluster.into())])
                 .set(found.overdue.as_secs_f64());
         }
     }

@@ -1,11 +1,11 @@
 //! Reads of the node registry.
 
 use axum::Json;
-use slipway_app::broker::read;
+use slipway_app::nodes::read;
 use slipway_core::ids::NodeId;
 use slipway_core::nodes::node;
 use slipway_core::time::Timestamp;
-use slipway_wire::api::Node;
+use slipway_wire::nodes::Node;
 
 use crate::request::{Answered, Call, Id, Untagged, text};
 
@@ -30,7 +30,7 @@ pub(crate) fn document(node: &node::Node, now: Timestamp) -> Node {
         provisioned_resource_id: node.provisioned_resource_id.to_string(),
         hostname: node.hostname.clone(),
         capabilities: node.capabilities.clone(),
-        mesh_ip: text(node.mesh.map(|mesh| mesh.ip)),
+        mesh_ip: Some(node.mesh.ip.to_string()),
         version: node.reported.version.clone(),
         checksum: node.reported.checksum.clone(),
         status: node.reported.status.clone(),

@@ -1,8 +1,8 @@
 //! The rows of nodes and bootstrap tokens.
 
 use slipway_app::access::authorise::Operation::*;
-use slipway_wire::access::{IssueToken, IssuedToken, Token};
-use slipway_wire::api::Node;
+use slipway_wire::nodes::Node;
+use slipway_wire::nodes::{IssueToken, IssuedToken, Token};
 
 use super::{registry, tokens};
 use crate::routes::{Route, delete, get, post};

@@ -10,7 +10,7 @@ use slipway_app::nodes::tokens;
 use slipway_core::ids::{BootstrapTokenId, ResourceId};
 use slipway_core::nodes::token::BootstrapToken;
 use slipway_core::time::Timestamp;
-use slipway_wire::access::{IssueToken, IssuedToken, Token};
+use slipway_wire::nodes::{IssueToken, IssuedToken, Token};
 
 use crate::error::Rejection;
 use crate::request::{

@@ -1,7 +1,7 @@
 //! Descriptions of the query parameters.
 
 use serde_json::{Value, json};
-use slipway_app::broker::read::{PAGE_DEFAULT, PAGE_MAX};
+use slipway_app::ports::store::{PAGE_DEFAULT, PAGE_MAX};
 use slipway_core::broker::phase::Phase;
 
 /// What a query parameter means; the same for every row that takes it.

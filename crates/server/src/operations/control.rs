@@ -11,7 +11,7 @@ use slipway_app::operations::port::WithheldAction as Withheld;
 use slipway_app::ports::Listed;
 use slipway_core::Refusal;
 use slipway_core::operations::control::FREEZE_DEFAULT;
-use slipway_wire::api::{
+use slipway_wire::operations::{
     Control, Freeze, Observing, PutFreeze, Replica, Resume, VERSION, WITHHELD_UNCHECKED,
     WithheldAction,
 };

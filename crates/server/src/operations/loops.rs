@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use slipway_app::access::authorise::{Operation, authorise};
-use slipway_wire::api::LoopStatus;
+use slipway_wire::operations::LoopStatus;
 
 use crate::request::{Call, Untagged};
 use crate::state::ServerState;

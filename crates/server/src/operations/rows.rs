@@ -1,7 +1,7 @@
 //! The rows of operations.
 
 use slipway_app::access::authorise::Operation::*;
-use slipway_wire::api::{Control, LoopStatus, PutFreeze, Resume, WithheldAction};
+use slipway_wire::operations::{Control, LoopStatus, PutFreeze, Resume, WithheldAction};
 
 use super::{control, loops};
 use crate::routes::{Route, delete, get, post, put};

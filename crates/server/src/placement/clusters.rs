@@ -5,7 +5,7 @@ use axum::response::IntoResponse;
 use slipway_app::placement::clusters;
 use slipway_core::placement::cluster;
 use slipway_core::placement::namespace;
-use slipway_wire::catalog::{
+use slipway_wire::placement::{
     AssignCluster, Cluster, ClusterAssignment, ClusterVerification, CreateCluster, ProviderStatus,
 };
 

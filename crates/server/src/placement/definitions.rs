@@ -2,7 +2,7 @@
 
 use slipway_app::catalog::blueprints;
 use slipway_core::placement::definitions::{DefinitionPhase, DefinitionsView};
-use slipway_wire::catalog::BlueprintDefinitions;
+use slipway_wire::placement::BlueprintDefinitions;
 
 use crate::request::{Answered, Call, Segments, text};
 

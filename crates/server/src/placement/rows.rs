@@ -2,7 +2,7 @@
 
 use slipway_app::access::authorise::Operation::*;
 use slipway_core::placement::cluster;
-use slipway_wire::catalog::{
+use slipway_wire::placement::{
     AssignCluster, BlueprintDefinitions, Cluster, ClusterAssignment, CreateCluster,
 };
 

@@ -191,7 +191,7 @@ fn clip_long(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use slipway_wire::api::DeclareResource;
+    use slipway_wire::broker::DeclareResource;
 
     use super::*;
 

@@ -9,7 +9,7 @@ use axum::http::{HeaderName, HeaderValue};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use slipway_app::ports::Listed;
-use slipway_wire::api::QUARANTINED_ROWS;
+use slipway_wire::list::QUARANTINED_ROWS;
 
 /// The answer with what was listed at `path` with these filters.
 pub(crate) fn page<'a, T: Serialize, C: Display>(

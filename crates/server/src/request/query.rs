@@ -6,8 +6,8 @@ use std::str::FromStr;
 
 use axum::extract::Query;
 use axum::http::Uri;
-use slipway_app::broker::read::{PAGE_DEFAULT, PAGE_MAX};
 use slipway_app::ports::store::Page;
+use slipway_app::ports::store::{PAGE_DEFAULT, PAGE_MAX};
 use slipway_core::error::Refusal;
 
 use crate::error::clip;

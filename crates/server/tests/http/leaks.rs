@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::json;
 use slipway_app::deletion::port::ReportedFinding;
 use slipway_core::deletion::leak::{Finding, FindingKind, ObjectRef};
-use slipway_core::ids::LeakRecordId;
+use slipway_core::ids::{LeakRecordId, ProvisionedResourceId};
 
 use crate::world::World;
 
@@ -21,7 +21,7 @@ pub(crate) async fn leaked(world: &World, kind: FindingKind) -> String {
     let finding = Finding {
         key,
         kind,
-        subject_id: world.context.entropy.uuid(),
+        subject: ProvisionedResourceId::new(world.context.entropy.uuid()).into(),
         object_ref: ObjectRef { namespace: "project".to_owned(), name: format!("pr-{key}") },
         uid: Some("uid-1".to_owned()),
         evidence: json!({ "pid": 7 }),

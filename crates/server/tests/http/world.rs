@@ -36,7 +36,7 @@ use slipway_server::{
     EventStreams, LoopsView, Metrics, NodeSettings, RateLimits, ServerState, StreamLimits, router,
 };
 use slipway_store::StoreConfig;
-use slipway_wire::api::{LoopStatus, Probe};
+use slipway_wire::operations::{LoopStatus, Probe};
 use sqlx::Connection as _;
 use tokio::sync::watch;
 use tower::ServiceExt;

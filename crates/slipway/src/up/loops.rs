@@ -18,9 +18,8 @@ use slipway_controller::resources::ResourceLoop;
 use slipway_controller::retention::RetentionLoop;
 use slipway_controller::subscribers::Subscribers;
 use slipway_controller::{Pacing, Shutdown, Status, drive, watch_clock};
-use slipway_core::ids::Partition;
 use slipway_server::LoopsView;
-use slipway_wire::api::{LoopStatus, Probe};
+use slipway_wire::operations::{LoopStatus, Probe};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tracing::Instrument;
@@ -205,17 +204,11 @@ impl View {
                 return vec!["clusters of other control planes cannot be read".to_owned()];
             }
         };
-        let ours = |partition: Option<Partition>| {
-            partition.is_some_and(|partition| self.partitions.serve(partition))
-        };
         let limit = context.settings.claimed_within;
         overdue
             .into_iter()
-            .filter(|found| found.overdue > limit && !ours(found.partition))
-            .map(|found| match found.cluster {
-                Some(cluster) => format!("no control plane serves cluster {cluster}"),
-                None => "resources belong to no cluster".to_owned(),
-            })
+            .filter(|found| found.overdue > limit && !self.partitions.serve(found.partition))
+            .map(|found| format!("no control plane serves cluster {}", found.cluster))
             .collect()
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use data_encoding::{BASE64, HEXLOWER};
 use serde::Serialize;
-use slipway_wire::plexd::{
+use slipway_wire::nodes::plexd::{
     CAPABILITY_DRAIN, Capabilities, DrainAcknowledgement, HeartbeatReply, HeartbeatRequest,
     RegisterReply, RegisterRequest,
 };

@@ -61,8 +61,8 @@ CREATE TABLE provisioned_resources (
     attempt integer NOT NULL,
     status text COLLATE "C" NOT NULL,
     phase_since timestamptz NOT NULL DEFAULT statement_timestamp(),
-    -- When the resource last left Ready, or was declared; null while it is stable.
-    unsettled_since timestamptz,
+    -- When the resource was declared, or left a Ready that had lasted.
+    unsettled_since timestamptz NOT NULL DEFAULT statement_timestamp(),
     failure_reason text COLLATE "C",
     xr_name text COLLATE "C" NOT NULL,
     bootstrap_token_id uuid,
@@ -73,7 +73,7 @@ CREATE TABLE provisioned_resources (
     absence_proven_at timestamptz,
     observed jsonb,
     -- The cluster that the attempt lives on, whatever the placement becomes later.
-    partition uuid,
+    partition uuid NOT NULL,
     failures integer NOT NULL DEFAULT 0,
     due_at timestamptz DEFAULT statement_timestamp(),
     wake bigint NOT NULL DEFAULT 0,

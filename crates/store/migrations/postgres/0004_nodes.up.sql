@@ -40,8 +40,8 @@ CREATE TABLE nodes (
     capabilities jsonb NOT NULL,
     -- The number of the node's address in the mesh of its project, and the address.
     -- They stay when the node has left; mesh_addresses says who has the number.
-    mesh_host bigint,
-    mesh_ip text COLLATE "C",
+    mesh_host bigint NOT NULL,
+    mesh_ip text COLLATE "C" NOT NULL,
     -- What the agent reports about itself.
     binary_version text COLLATE "C",
     binary_checksum text COLLATE "C",

@@ -29,6 +29,8 @@ CREATE TABLE leak_records (
     -- The same finding has the same key; null if the resource loop recorded it.
     finding uuid,
     kind text COLLATE "C" NOT NULL,
+    -- The attempt; the finding itself if it names none.
+    subject_kind text COLLATE "C" NOT NULL,
     subject_id uuid NOT NULL,
     cluster_id uuid,
     cluster text COLLATE "C",

@@ -62,8 +62,8 @@ CREATE TABLE provisioned_resources (
     attempt INTEGER NOT NULL,
     status TEXT NOT NULL,
     phase_since INTEGER NOT NULL DEFAULT (CAST(round(unixepoch('subsec') * 1000000.0) AS INTEGER)),
-    -- When the resource last left Ready, or was declared; null while it is stable.
-    unsettled_since INTEGER,
+    -- When the resource was declared, or left a Ready that had lasted.
+    unsettled_since INTEGER NOT NULL DEFAULT (CAST(round(unixepoch('subsec') * 1000000.0) AS INTEGER)),
     failure_reason TEXT,
     xr_name TEXT NOT NULL,
     bootstrap_token_id BLOB,
@@ -74,7 +74,7 @@ CREATE TABLE provisioned_resources (
     absence_proven_at INTEGER,
     observed TEXT,
     -- The cluster that the attempt lives on, whatever the placement becomes later.
-    partition BLOB,
+    partition BLOB NOT NULL,
     failures INTEGER NOT NULL DEFAULT 0,
     due_at INTEGER DEFAULT (CAST(round(unixepoch('subsec') * 1000000.0) AS INTEGER)),
     wake INTEGER NOT NULL DEFAULT 0,

@@ -40,8 +40,8 @@ CREATE TABLE nodes (
     capabilities TEXT NOT NULL,
     -- The number of the node's address in the mesh of its project, and the address.
     -- They stay when the node has left; mesh_addresses says who has the number.
-    mesh_host INTEGER,
-    mesh_ip TEXT,
+    mesh_host INTEGER NOT NULL,
+    mesh_ip TEXT NOT NULL,
     -- What the agent reports about itself.
     binary_version TEXT,
     binary_checksum TEXT,

@@ -29,6 +29,8 @@ CREATE TABLE leak_records (
     -- The same finding has the same key; null if the resource loop recorded it.
     finding BLOB,
     kind TEXT NOT NULL,
+    -- The attempt; the finding itself if it names none.
+    subject_kind TEXT NOT NULL,
     subject_id BLOB NOT NULL,
     cluster_id BLOB,
     cluster TEXT,

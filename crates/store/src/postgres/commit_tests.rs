@@ -21,6 +21,7 @@ use slipway_core::ids::{
     ResourceId,
 };
 use slipway_core::nodes::NodesWrite;
+use slipway_core::nodes::mesh::{MeshAddress, MeshCidr};
 use slipway_core::nodes::node::Node;
 use slipway_core::nodes::token::{BootstrapToken, SecretHash};
 use slipway_core::text::{Handle, Reason};
@@ -99,8 +100,14 @@ fn mk_subject(number: u128) -> Subject {
         hash: SecretHash::of(&number.to_be_bytes()),
         ..mk_token(900, 1_100, 2_000)
     };
+    // A public key and an address have one node each.
+    let host = i64::try_from(number).unwrap() + 2;
+    let mut public_key = [0; 32];
+    public_key[..16].copy_from_slice(&number.to_be_bytes());
     let node = Node {
         id: NodeId::new(id(4)),
+        public_key,
+        mesh: MeshAddress { host, ip: MeshCidr::DEFAULT.address(host).unwrap() },
         project_id: snapshot.resource.project_id,
         resource_id: snapshot.resource.id,
         provisioned_resource_id: snapshot.attempt.id(),
@@ -163,6 +170,12 @@ async fn a_commit_of_a_thousand_takes_as_many_statements_as_one_of_two() {
     migrate::migrate_up(&mut connection).await.unwrap();
     // The catalog that the rows refer to is not what this test is about.
     connection.execute("SET session_replication_role = replica").await.unwrap();
+
+    let project = mk_subject(0).resource.resource.project_id;
+    let free = format!(
+        "INSERT INTO mesh_addresses (project_id, host) SELECT '{project}', generate_series(2, 1011)"
+    );
+    connection.execute(sqlx::raw_sql(sqlx::AssertSqlSafe(free))).await.unwrap();
 
     let mut counts = Vec::new();
     for (first, number) in [(0, 2), (10, 1_000)] {

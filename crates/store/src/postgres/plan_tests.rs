@@ -7,9 +7,9 @@ use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, Executor as _, R
 use uuid::Uuid;
 
 use super::connect::with_limits;
-use super::shared::access::scope;
 use super::shared::broker::list::{self, Walk};
-use super::shared::broker::reads;
+use super::shared::deletion::reads;
+use super::shared::events::of_project;
 use super::shared::migrate;
 use crate::id_list::IdList;
 
@@ -46,9 +46,9 @@ async fn fill(connection: &mut sqlx::PgConnection, project: Uuid, name: &str, co
          INSERT INTO event_positions (position, seq, project_id) SELECT seq, seq, project_id \
             FROM outbox_events WHERE project_id = '{project}'; \
          INSERT INTO provisioned_resources (id, resource_id, project_id, blueprint_version_id, \
-            cloud_credential_id, attempt, status, xr_name, parameter_values) \
+            cloud_credential_id, attempt, status, xr_name, parameter_values, partition) \
             SELECT gen_random_uuid(), id, '{project}', '{CATALOG}', '{CATALOG}', 1, 'Ready', \
-            'x', '{{}}' FROM resources WHERE project_id = '{project}'"
+            'x', '{{}}', '{CATALOG}' FROM resources WHERE project_id = '{project}'"
     );
     run(connection, insert).await;
 }
@@ -85,9 +85,9 @@ async fn a_list_reads_what_it_answers() {
         list::statement(&filter, &walk, None, page).sql().as_str().to_owned()
     };
     let statements = [
-        ("own_events", scope::EVENTS.to_owned(), format!("0, '{own}', 100"), 20.0),
-        ("own_deletions", scope::DELETIONS.to_owned(), format!("'{own}', '{nil}', 100"), 20.0),
-        ("last_deletions", reads::DELETIONS.to_owned(), format!("'{late}', 20"), 20.0),
+        ("own_events", of_project::OWN.to_owned(), format!("0, '{own}', 100"), 20.0),
+        ("own_deletions", reads::OWN.to_owned(), format!("'{own}', '{nil}', 100"), 20.0),
+        ("last_deletions", reads::ALL.to_owned(), format!("'{late}', 20"), 20.0),
         ("every", list(Walk::All), format!("'{nil}', 20"), 20.0),
         ("handle", list(Walk::Handle("")), format!("'r7', '{nil}', 'r7', 100"), 3.0),
         ("project", list(Walk::Project(own)), format!("'{own}', '{nil}', '{own}', 100"), 20.0),

@@ -120,7 +120,7 @@ async fn write(
         .bind(column!(Option<Micros>, |p| {
             p.attempt.and_then(|a| a.deletion_requested_at()).map(micros)
         }))
-        .bind(column!(Option<Micros>, |p| p.attempt.and_then(|a| a.unsettled_since()).map(micros)))
+        .bind(column!(Option<Micros>, |p| p.attempt.map(|a| micros(a.unsettled_since()))))
         .bind(column!(Option<Micros>, |p| {
             p.attempt.and_then(|a| a.absence_proven_at()).map(micros)
         }))

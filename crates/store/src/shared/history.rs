@@ -15,6 +15,7 @@ use slipway_durable::database::End;
 use sqlx::Row as _;
 use uuid::Uuid;
 
+use super::deletion::leak_rows::open_leak;
 use super::json_values::JsonTime;
 use super::{Connection, access, writes};
 use crate::failure::Failure;
@@ -96,18 +97,17 @@ pub(crate) async fn prune(
     connection: &mut Connection,
     (keep, limit): (Duration, u32),
 ) -> Result<End<u64>, Failure> {
-    let ended = sqlx::query(sql!(
+    let ended = sqlx::query(concat!(
         "SELECT a.id FROM resources r JOIN provisioned_resources a ON a.resource_id = r.id \
          WHERE r.deleted_at IS NOT NULL AND r.deleted_at <= ",
-        now,
-        (plus_micros "$1"),
+        sql!(now, (minus_micros "$1")),
         " AND (EXISTS (SELECT 1 FROM state_changes c WHERE c.subject_id = a.id) \
             OR EXISTS (SELECT 1 FROM audit_entries e WHERE e.changed_id = a.id)) \
-         AND NOT EXISTS (SELECT 1 FROM leak_records l \
-            WHERE l.subject_id = a.id AND l.resolved_at IS NULL) \
-         ORDER BY r.deleted_at, a.id LIMIT $2"
+         AND NOT ",
+        open_leak!("l.subject_id = a.id"),
+        " ORDER BY r.deleted_at, a.id LIMIT $2"
     ))
-    .bind(-micros(keep))
+    .bind(micros(keep))
     .bind(i64::from(limit))
     .fetch_all(&mut *connection)
     .await?;

@@ -1,6 +1,6 @@
 //! The store on either database: each statement is written once here and
 //! compiled for both, since both include this module and name their own types
-//! and dialect. A domain is a room; a commit writes a table through its room. Beside the
+//! and dialect. A domain is a room, and only its room writes a table. Beside the
 //! rooms stands what all of them use: the transaction, pages, migrations.
 
 pub(crate) mod blockers;

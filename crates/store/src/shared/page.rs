@@ -120,6 +120,16 @@ pub(crate) async fn count(
     sqlx::query(statement).bind(id).fetch_one(connection).await?.try_get("found")
 }
 
+/// Inserts a row unless its name is taken, and answers the id that the name then has.
+pub(crate) async fn ensure(
+    connection: &mut Connection,
+    insert: Query<'_>,
+    find: Query<'_>,
+) -> Result<Uuid, sqlx::Error> {
+    insert.execute(&mut *connection).await?;
+    find.fetch_one(connection).await?.try_get("id")
+}
+
 /// The unique index refused: somebody took the name after it was read as free.
 pub(crate) fn taken(field: &str, name: &str) -> Refusal {
     Refusal::new(ErrorKind::NameTaken, format!("`{name}` was taken a moment ago; choose another"))

@@ -21,34 +21,6 @@ macro_rules! release_assignments {
     };
 }
 
-/// The columns of a node, by name: a statement prepared with `*` breaks, or
-/// answers something else, when a newer version adds a column.
-macro_rules! node_columns {
-    () => {
-        "id, revision, project_id, resource_id, provisioned_resource_id, bootstrap_token_id, \
-         hostname, public_key, key_hash, capabilities, registered_at, last_heartbeat_at, \
-         drain_id, drain_requested_at, deregistered_at, deregistered_how, deregistered_by, \
-         deregistered_reason, mesh_host, mesh_ip, binary_version, binary_checksum, agent_status"
-    };
-}
-
-/// The columns of a deletion, with FROM and its table.
-macro_rules! deletion_columns {
-    () => {
-        deletion_columns!("deletions")
-    };
-    ($from:literal) => {
-        concat!(
-            "SELECT id AS d_id, kind AS d_kind, target_id AS d_target_id, state AS d_state, \
-         requested_by AS d_requested_by, reason AS d_reason, members AS d_members, \
-         revision AS d_revision, requested_at AS d_requested_at, done_at AS d_done_at, \
-         restorable_until AS d_restorable_until FROM ",
-            $from,
-            " "
-        )
-    };
-}
-
 /// The columns of events with their positions, from this table of positions.
 macro_rules! positioned_events {
     ($positions:literal) => {

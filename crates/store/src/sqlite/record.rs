@@ -111,7 +111,7 @@ async fn record_one(connection: &mut Connection, record: &Recorded) -> Result<bo
         .bind(attempt.and_then(|attempt| attempt.failure_reason()))
         .bind(attempt.and_then(|attempt| attempt.bootstrap_token_id()).map(|id| id.as_uuid()))
         .bind(attempt.and_then(|attempt| attempt.deletion_requested_at()).map(micros))
-        .bind(attempt.and_then(|attempt| attempt.unsettled_since()).map(micros))
+        .bind(attempt.map(|attempt| micros(attempt.unsettled_since())))
         .bind(attempt.and_then(|attempt| attempt.absence_proven_at()).map(micros))
         .bind(parts.observed.map(Json))
         .bind(change.map(|change| micros(change.at)))

@@ -14,12 +14,12 @@ use serde_json::{Value, json};
 use slipway_app::ports::substrate::{Address, Substrate};
 use slipway_core::broker::attempt::{ProvisionedResource, StoredAttempt, derive_xr_name};
 use slipway_core::broker::observation::{CompositeReport, LiveComposite};
-use slipway_core::broker::parameters::ParameterValues;
 use slipway_core::broker::phase::Phase;
 use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::catalog::blueprint_version::{
     BlueprintVersion, CompositeScope, CompositeType, Engine, InjectionStrategy,
 };
+use slipway_core::catalog::parameters::ParameterValues;
 use slipway_core::fixtures::{mk_blueprint, mk_placement, mk_snapshot, mk_stored_attempt};
 use slipway_core::ids::{BootstrapTokenId, ClaimToken, InstallationId, ProvisionedResourceId};
 use slipway_core::placement::namespace::Placement;

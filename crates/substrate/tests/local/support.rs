@@ -12,16 +12,16 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use slipway_app::ports::substrate::{Address, Error, Substrate};
 use slipway_core::broker::attempt::{ProvisionedResource, StoredAttempt, derive_xr_name};
 use slipway_core::broker::observation::{CompositeReport, LiveComposite};
-use slipway_core::broker::parameters::{ParameterSchema, ParameterValues};
 use slipway_core::broker::phase::Phase;
 use slipway_core::broker::resource::Resource;
 use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::catalog::blueprint_version::{
     BlueprintVersion, Engine, InjectionStrategy, MeshRole,
 };
+use slipway_core::catalog::parameters::{ParameterSchema, ParameterValues};
 use slipway_core::ids::{
     BlueprintId, BlueprintVersionId, BootstrapTokenId, ClaimToken, CloudCredentialId,
-    InstallationId, ProjectId, ProvisionedResourceId, ResourceId, Revision,
+    InstallationId, Partition, ProjectId, ProvisionedResourceId, ResourceId, Revision,
 };
 use slipway_core::secret::Secret;
 use slipway_core::text::{Handle, Labels};
@@ -279,9 +279,9 @@ fn mk_snapshot() -> ResourceSnapshot {
         xr_name: derive_xr_name(id),
         bootstrap_token_id: None,
         parameter_values: ParameterValues::default(),
-        partition: None,
+        partition: Partition::new(Uuid::from_u128(7)),
         deletion_requested_at: None,
-        unsettled_since: None,
+        unsettled_since: moment,
         absence_proven_at: None,
         revision: Revision::FIRST,
         created_at: moment,

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::bail;
 
 use super::tree::Tree;
-use super::{documents, edges, invariants, sources, words};
+use super::{documents, edges, invariants, sources, tables, words};
 use crate::command_line::Verdict;
 
 /// What the checks found.
@@ -31,6 +31,7 @@ pub fn check(tree: &Tree) -> Findings {
         documents::check,
         invariants::check,
         words::check,
+        tables::check,
     ];
     let lines = sources::production_lines(tree);
     Findings {
@@ -92,8 +93,10 @@ mod tests {
             ("crates/core/src/long.rs", &"//!\n".repeat(801)),
             // A leftover, a path, and no table of invariants.
             ("ARCHITECTURE.md", concat!("FIX", "ME `crates/gone`")),
+            // A migration without a room.
+            ("crates/store/migrations/sqlite/0001_gone.up.sql", ""),
         ]);
         let wrong = check(&tree).wrong;
-        assert_eq!(wrong.len(), 9, "{wrong:#?}");
+        assert_eq!(wrong.len(), 10, "{wrong:#?}");
     }
 }

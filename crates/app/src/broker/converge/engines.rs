@@ -81,24 +81,17 @@ impl Engines {
         self.served().substrates.get(&(partition, engine)).cloned()
     }
 
-    /// The substrate of this resource's composite. `None` if this process has
+    /// The substrate of this resource's composite: an attempt stays in the partition
+    /// that it was made in, wherever its project is placed later. `None` if this process has
     /// no such engine there.
     pub fn of(&self, snapshot: &ResourceSnapshot) -> Option<Arc<dyn Substrate>> {
-        self.at(partition_of(snapshot)?, snapshot.blueprint.engine)
+        self.at(snapshot.attempt.partition(), snapshot.blueprint.engine)
     }
 
     /// Locked for short reads only, never across an await.
     fn served(&self) -> RwLockReadGuard<'_, Served> {
         self.served.read().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// An attempt stays in the partition it was made in, wherever its project is
-/// placed later. One without a partition (made by an older version) follows the
-/// placement.
-fn partition_of(snapshot: &ResourceSnapshot) -> Option<Partition> {
-    let placed = || snapshot.placement.as_ref().map(|placement| placement.cluster_id.into());
-    snapshot.attempt.partition().or_else(placed)
 }
 
 /// Where the composite of a snapshot lives. `None` without a placement.
@@ -126,7 +119,7 @@ pub async fn observe(
     let mut groups: BTreeMap<_, Group> = BTreeMap::new();
     for (index, snapshot) in snapshots.iter().enumerate() {
         if let Some(address) = address(snapshot) {
-            let key = (partition_of(snapshot), snapshot.blueprint.engine);
+            let key = (snapshot.attempt.partition(), snapshot.blueprint.engine);
             let group = groups.entry(key).or_insert_with(|| Group::of(engines, snapshot));
             group.indexes.push(index);
             group.addresses.push(address);

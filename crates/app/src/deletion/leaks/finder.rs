@@ -214,7 +214,7 @@ impl Finder {
         let concerned: Vec<_> = findings
             .iter()
             .filter(|finding| finding.kind.wakes())
-            .map(|finding| ProvisionedResourceId::new(finding.subject_id))
+            .map(|finding| ProvisionedResourceId::new(finding.subject.id))
             .collect();
         if !concerned.is_empty() {
             self.context.stores.broker.attempt_wake(&concerned).await?;

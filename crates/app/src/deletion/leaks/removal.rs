@@ -98,7 +98,7 @@ impl Finder {
         let store = &self.context().stores;
         let claimant = store
             .deletion
-            .claimant_load(&[ProvisionedResourceId::new(leak.subject_id)])
+            .claimant_load(&[ProvisionedResourceId::new(leak.subject.id)])
             .await?
             .pop();
         let now = store.deletion.leak_scan_begin().await?;
@@ -189,7 +189,7 @@ impl Finder {
             });
         }
         // A leak of the resource loop: the attempt knows where the object is.
-        let attempt = ProvisionedResourceId::new(leak.subject_id);
+        let attempt = ProvisionedResourceId::new(leak.subject.id);
         let snapshot = match self.context().stores.broker.attempt_load(&[attempt]).await?.pop() {
             Some(Ok(snapshot)) => snapshot,
             Some(Err(row)) => return Ok(Presence::Unknown(row.reason)),
@@ -233,7 +233,7 @@ enum Removed {
 fn address(cluster: &ClusterIdentity, leak: &Leak) -> Option<Address> {
     let object_ref = leak.object_ref.as_ref()?;
     Some(Address {
-        provisioned_resource_id: ProvisionedResourceId::new(leak.subject_id),
+        provisioned_resource_id: ProvisionedResourceId::new(leak.subject.id),
         namespace: object_ref.namespace.clone(),
         name: object_ref.name.clone(),
         composite_type: None,

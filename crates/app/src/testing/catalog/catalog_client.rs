@@ -2,7 +2,6 @@
 
 use slipway_core::access::AccessWrite;
 use slipway_core::access::idempotency::{Entry, Key, Request};
-use slipway_core::broker::parameters::{Parameter, ParameterSchema, ParameterType};
 use slipway_core::catalog::Name;
 use slipway_core::catalog::blueprint::{self, Blueprint, VersionContent};
 use slipway_core::catalog::blueprint_version::{
@@ -10,6 +9,7 @@ use slipway_core::catalog::blueprint_version::{
 };
 use slipway_core::catalog::cloud::{self, Cloud, Endpoint};
 use slipway_core::catalog::credential::{self, Credential};
+use slipway_core::catalog::parameters::{Parameter, ParameterSchema, ParameterType};
 use slipway_core::catalog::project::{self, Project};
 use slipway_core::commit::{Commit, Write};
 use slipway_core::error::{ErrorKind, Refusal};
@@ -67,7 +67,7 @@ impl World {
             request.map(|request| Entry { id: self.uuid(), request, subject_id: id.as_uuid() });
         let mut rule = |snapshot: &_| {
             let commit = project::create(snapshot, &new, &operator())?;
-            Ok(bound(commit, record.as_ref()))
+            Ok(with_entry(commit, record.as_ref()))
         };
         self.store.kind::<Project>().decide(named, &mut rule).await?;
         Ok(id)
@@ -258,7 +258,7 @@ impl World {
 }
 
 /// A commit that binds a key first.
-fn bound(mut commit: Commit, record: Option<&Entry>) -> Commit {
+fn with_entry(mut commit: Commit, record: Option<&Entry>) -> Commit {
     if let Some(record) = record {
         let write = AccessWrite::IdempotencyInsert(record.clone());
         commit.writes.insert(0, Write::Access(write));

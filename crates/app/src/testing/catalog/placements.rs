@@ -38,7 +38,7 @@ pub(super) async fn a_project_moves_only_while_it_is_empty(world: &World) {
     assert_eq!(refused(nowhere), ErrorKind::ClusterNotFound);
 
     let declared = world.declare_in(&project).await.expect("a declaration");
-    assert_eq!(world.snapshot(declared.attempt).await.attempt.partition(), Some(id.into()));
+    assert_eq!(world.snapshot(declared.attempt).await.attempt.partition(), id.into());
     let fixed = world.assignment(&project, "local").await;
     assert_eq!(refused(fixed), ErrorKind::ClusterAssignmentImmutable);
     world.assignment(&project, &cluster).await.expect("where it is already");

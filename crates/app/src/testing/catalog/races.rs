@@ -107,7 +107,7 @@ pub(super) async fn move_with_declare(world: &Arc<World>) {
     }
     let snapshot = world.snapshot(declared.expect("a declaration").attempt).await;
     let assignment = snapshot.placement.as_ref().expect("the project is placed");
-    assert_eq!(snapshot.attempt.partition(), Some(assignment.cluster_id.into()));
+    assert_eq!(snapshot.attempt.partition(), assignment.cluster_id.into());
 }
 
 pub(super) async fn publish_with_publish(world: &Arc<World>) {

@@ -46,7 +46,7 @@ pub(super) async fn a_project_is_made_changed_and_deleted(world: &World) {
     let deletion = world.delete_project(&named).await.expect("a deletion");
     let recorded = world.store.deletion.deletion_fetch(deletion).await.expect("a fetch");
     let recorded = recorded.expect("every deletion has its record");
-    assert_eq!((recorded.state, recorded.target_id), (DeletionState::Done, id.as_uuid()));
+    assert_eq!((recorded.state, recorded.target), (DeletionState::Done, id.into()));
     assert_eq!(world.store.kind::<Project>().fetch(&named, true).await.expect("a fetch"), None);
     assert_eq!(
         world.store.kind::<Project>().fetch(&id.to_string(), false).await.expect("a fetch"),

@@ -196,7 +196,7 @@ pub(super) async fn history_and_audit_of_what_is_there_are_kept(world: &World) {
     let audit = async |keep| {
         let (mut removed, mut after) = (0, None);
         loop {
-            let step = store.operations.audit_prune(keep, after, 7).await.expect("a step");
+            let step = store.access.audit_prune(keep, after, 7).await.expect("a step");
             removed += step.removed;
             if step.next.is_none() {
                 return removed;
@@ -205,10 +205,10 @@ pub(super) async fn history_and_audit_of_what_is_there_are_kept(world: &World) {
         }
     };
     assert_eq!(
-        (store.operations.history_prune(MONTH, 1_000).await.expect("a count"), audit(MONTH).await),
+        (store.broker.history_prune(MONTH, 1_000).await.expect("a count"), audit(MONTH).await),
         (0, 0)
     );
-    while store.operations.history_prune(Duration::ZERO, 2).await.expect("a count") > 0 {}
+    while store.broker.history_prune(Duration::ZERO, 2).await.expect("a count") > 0 {}
     assert!(store.broker.history_list(gone.attempt).await.expect("a history").is_empty());
     assert!(!store.broker.history_list(there.attempt).await.expect("a history").is_empty());
     assert!(audit(Duration::ZERO).await > 0);
@@ -231,8 +231,8 @@ pub(super) async fn history_and_audit_of_what_is_there_are_kept(world: &World) {
     assert_eq!(audit(Duration::ZERO).await, 0, "the rest are lines of a history");
     let kept = store.broker.history_list(there.attempt).await.expect("a history");
     assert_eq!((kept, declared().await), (history, 1));
-    assert!(store.operations.history_prune(Duration::ZERO, 1_000).await.expect("a count") > 0);
-    assert_eq!(store.operations.history_prune(Duration::ZERO, 1_000).await.expect("a count"), 0);
+    assert!(store.broker.history_prune(Duration::ZERO, 1_000).await.expect("a count") > 0);
+    assert_eq!(store.broker.history_prune(Duration::ZERO, 1_000).await.expect("a count"), 0);
     assert!(store.broker.history_list(there.attempt).await.expect("a history").is_empty());
     assert_eq!(declared().await, 1, "an entry outlives the history");
     assert!(audit(Duration::ZERO).await >= 2, "its declaration is among them");

@@ -37,7 +37,7 @@ fn mk_reported(world: &World, kind: FindingKind, subject: Uuid) -> ReportedFindi
         finding: Finding {
             key,
             kind,
-            subject_id: subject,
+            subject: ProvisionedResourceId::new(subject).into(),
             object_ref: ObjectRef { namespace: "ünïcode".to_owned(), name: format!("pr-{key}") },
             uid: Some("uid-1".to_owned()),
             evidence: json!({ "pid": 7, "text": "ünïcode" }),
@@ -170,7 +170,7 @@ pub(super) async fn a_finding_counts_when_it_lasts_and_is_one_leak(world: &World
     assert!(counted.suspected.is_empty());
     let [leak] = &counted.leaks[..] else { panic!("{counted:?}") };
     assert_eq!(fetch(world, leak.id).await, *leak);
-    assert_eq!((leak.kind.as_str(), leak.subject_id), ("unclaimed_object", subject));
+    assert_eq!((leak.kind.as_str(), leak.subject), ("unclaimed_object", one.finding.subject));
     assert_eq!((leak.finding, leak.found_at), (Some(key), first_seen));
     assert_eq!(leak.object_ref.as_ref(), Some(&one.finding.object_ref));
     assert_eq!(leak.evidence, one.finding.evidence);

@@ -50,7 +50,7 @@ pub(super) async fn absence_is_proven_again_one_lease_after_deleted(world: &Worl
     world.store.broker.attempt_wake_all(world.partition).await.expect("a wake");
     assert_eq!(world.snapshot(attempt).await.due_at, due, "it keeps its own time");
 
-    // As an older version leaves it: Deleted, never due again, never verified.
+    // Deleted, never due again, never verified.
     let claimed = world.claim_now(attempt).await;
     world
         .store
@@ -141,7 +141,7 @@ pub(super) async fn a_flapping_window_has_one_start(world: &World) {
     let declared = world.declare(&world.handle()).await.expect("a declaration");
     world.drive_many(&[declared.attempt], Phase::Enrolling).await;
     let waiting = world.snapshot(declared.attempt).await.attempt;
-    assert_eq!(waiting.unsettled_since(), Some(waiting.created_at()));
+    assert_eq!(waiting.unsettled_since(), waiting.created_at());
     let token = world.token(declared.attempt).await;
     world.enrol(token, world.public_key()).await.expect("an enrolment");
     world.drive(declared.attempt, Phase::Ready).await;

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::json;
-use slipway_wire::api::{Blocker, Remedy};
+use slipway_wire::blocker::{Blocker, Remedy};
 
 use super::*;
 

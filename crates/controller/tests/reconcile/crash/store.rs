@@ -30,9 +30,10 @@ use slipway_app::ports::{
     AccessStore, BrokerStore, CatalogStore, DeletionStore, EventStore, NodeStore, OperationsStore,
     PlacementStore, Stores,
 };
-use slipway_core::broker::snapshot::{EnrolSnapshot, ResourceSnapshot};
+use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::commit::{Commit, Recorded, Release, Write};
 use slipway_core::ids::{Partition, ProvisionedResourceId, SubscriptionId};
+use slipway_core::nodes::enrol::EnrolSnapshot;
 use slipway_core::nodes::token::SecretHash;
 use slipway_core::{ErrorKind, Refusal};
 

@@ -11,10 +11,10 @@ fn deadlines() -> Deadlines {
     Deadlines::default()
 }
 
-fn mk(phase: Phase, phase_since: i64, unsettled_since: Option<i64>) -> ProvisionedResource {
+fn mk(phase: Phase, phase_since: i64, unsettled_since: i64) -> ProvisionedResource {
     ProvisionedResource::hydrate(StoredAttempt {
         phase_since: at(phase_since),
-        unsettled_since: unsettled_since.map(at),
+        unsettled_since: at(unsettled_since),
         ..mk_stored_attempt(phase)
     })
     .unwrap()
@@ -32,28 +32,26 @@ fn blocked(snapshot: &mut ResourceSnapshot, attempt: &ProvisionedResource, now: 
 
 #[test]
 fn a_short_ready_is_part_of_the_flapping_window_and_a_long_one_ends_it() {
-    let ready = mk(Phase::Ready, 2_000, Some(1_000));
+    let ready = mk(Phase::Ready, 2_000, 1_000);
     assert_eq!(flapping_since(&ready, &deadlines(), at(2_299)), Some(at(1_000)));
     assert_eq!(flapping_since(&ready, &deadlines(), at(2_300)), None);
     let soon = advance(&ready, Phase::Provisioning, at(2_060));
-    assert_eq!(soon.unsettled_since(), Some(at(1_000)));
+    assert_eq!(soon.unsettled_since(), at(1_000));
     let late = advance(&ready, Phase::Provisioning, at(9_000));
-    assert_eq!(late.unsettled_since(), Some(at(9_000)));
+    assert_eq!(late.unsettled_since(), at(9_000));
 }
 
 #[test]
-fn a_row_of_an_older_version_begins_with_its_phase() {
-    let waiting = mk(Phase::Provisioning, 2_000, None);
+fn a_window_that_began_with_its_phase_needs_no_deadline_of_its_own() {
+    let waiting = mk(Phase::Provisioning, 2_000, 2_000);
     assert_eq!(deadline_of(&waiting, &deadlines()), None, "its own deadline is enough");
-    assert_eq!(advance(&waiting, Phase::Enrolling, at(3_000)).unsettled_since(), Some(at(2_000)));
-    let ready = mk(Phase::Ready, 2_000, None);
-    assert_eq!(advance(&ready, Phase::Pending, at(2_001)).unsettled_since(), Some(at(2_001)));
+    assert_eq!(advance(&waiting, Phase::Enrolling, at(3_000)).unsettled_since(), at(2_000));
 }
 
 /// An agent that dies every minute: Ready for 50 s, Provisioning for 10 s.
 #[test]
 fn an_agent_that_dies_every_minute_meets_a_deadline() {
-    let mut attempt = mk(Phase::Ready, 1_000, Some(900));
+    let mut attempt = mk(Phase::Ready, 1_000, 900);
     let mut snapshot = mk_snapshot(Phase::Ready);
     let mut raised = None;
     for minute in 0..60 {
@@ -87,7 +85,7 @@ proptest! {
         look in 0.0_f64..1.0,
     ) {
         let mut snapshot = mk_snapshot(Phase::Pending);
-        let mut attempt = mk(Phase::Pending, 1_000, Some(1_000));
+        let mut attempt = mk(Phase::Pending, 1_000, 1_000);
         let walk = [
             (pending, Phase::Provisioning),
             (provisioning, Phase::Enrolling),
@@ -114,7 +112,7 @@ proptest! {
             [Phase::Pending, Phase::Provisioning, Phase::Enrolling, Phase::Ready];
         let walk = deadlines().pending + deadlines().provisioning + deadlines().enrolling;
         let mut snapshot = mk_snapshot(Phase::Pending);
-        let mut attempt = mk(Phase::Pending, 1_000, Some(1_000));
+        let mut attempt = mk(Phase::Pending, 1_000, 1_000);
         let mut now = at(1_000);
         for (phase, seconds) in steps {
             // Ready after Ready would be one long Ready, not two short ones.
@@ -123,7 +121,7 @@ proptest! {
             }
             attempt = advance(&attempt, PHASES[phase], now);
             now = now.plus(Duration::from_secs(seconds));
-            prop_assert_eq!(attempt.unsettled_since(), Some(at(1_000)));
+            prop_assert_eq!(attempt.unsettled_since(), at(1_000));
         }
         let late = at(1_000).plus(walk).max(now);
         if attempt.phase() == Phase::Ready {

@@ -2,7 +2,6 @@
 
 use crate::broker::BrokerWrite;
 use crate::deletion::DeletionWrite;
-use crate::ids::ProvisionedResourceId;
 use proptest::prelude::*;
 use uuid::Uuid;
 
@@ -148,7 +147,7 @@ fn reaching_deleted_ends_the_deletion_and_frees_the_handle() {
 #[test]
 fn flapping_is_a_blocker_of_its_own() {
     let mut snapshot = mk_snapshot(Phase::Ready);
-    snapshot.attempt = snapshot.attempt.unsettled(Some(at(500)));
+    snapshot.attempt = snapshot.attempt.unsettled(at(500));
     snapshot.node = Some(mk_node());
     snapshot.now = at(1_100);
     let left = run(&snapshot, &mk_report(false));
@@ -157,7 +156,7 @@ fn flapping_is_a_blocker_of_its_own() {
         _ => None,
     });
     snapshot.attempt = attempt.unwrap();
-    assert_eq!(snapshot.attempt.unsettled_since(), Some(at(500)), "Ready was too short");
+    assert_eq!(snapshot.attempt.unsettled_since(), at(500), "Ready was too short");
     snapshot.now = at(500 + 35 * 60);
     let codes: Vec<_> =
         blockers(&run(&snapshot, &mk_report(false))).iter().map(|found| found.code).collect();
@@ -168,7 +167,7 @@ fn flapping_is_a_blocker_of_its_own() {
 fn a_retried_attempt_is_followed_by_another() {
     let mut snapshot = mk_snapshot(Phase::Deprovisioning);
     let deletion = Deletion {
-        kind: ProvisionedResourceId::KIND.to_owned(),
+        target: snapshot.attempt.id().into(),
         ..crate::fixtures::mk_deletion(&snapshot)
     };
     snapshot.resource.deletion_id = Some(deletion.id);

@@ -76,7 +76,7 @@ fn each_object_is_held_against_its_row() {
 fn an_object_that_names_no_attempt_is_its_own_subject() {
     let judged = judge_objects(HERE, &[mk_object(None, home(1))], &HashMap::new());
     let [finding] = &judged.findings[..] else { panic!("{judged:?}") };
-    assert_eq!(finding.subject_id, finding.key);
+    assert_eq!(finding.subject, Subject::new(SubjectKind::LeakRecord, finding.key));
 }
 
 #[test]
@@ -135,7 +135,7 @@ proptest! {
         findings.extend(judge_rows(HERE, &known, &at_home));
         let mut found: Vec<_> = findings
             .iter()
-            .map(|finding| (finding.kind, finding.subject_id.as_u128() - 100))
+            .map(|finding| (finding.kind, finding.subject.id.as_u128() - 100))
             .collect();
         found.sort_unstable();
         expected.sort_unstable();
@@ -220,7 +220,7 @@ fn mk_leak(kind: FindingKind, owner: Option<ProvisionedResourceId>, object_ref: 
         id: LeakRecordId::new(Uuid::from_u128(6)),
         kind: kind.as_str().to_owned(),
         finding: Some(key),
-        subject_id: owner.map_or(key, ProvisionedResourceId::as_uuid),
+        subject: owner.map_or(Subject::new(SubjectKind::LeakRecord, key), Into::into),
         found_at: at(1_000),
         last_seen_at: Some(at(1_100)),
         cluster_id: Some(HERE),

@@ -132,7 +132,7 @@ fn the_node_gets_the_next_address_of_the_mesh() {
         let Write::Nodes(NodesWrite::NodeInsert(node)) = &commit.writes[0] else {
             panic!("{commit:?}")
         };
-        assert_eq!(node.mesh.unwrap().ip.to_string(), expected);
+        assert_eq!(node.mesh.ip.to_string(), expected);
         assert_eq!(commit.audit[0].details["mesh_ip"], expected);
     }
 }

@@ -4,8 +4,8 @@ use serde_json::json;
 
 use super::resource::part;
 use crate::deletion::record::{Deletion, DeletionState};
-use crate::ids::{ProvisionedResourceId, ResourceId};
 use crate::operations::explanation::{AttemptLine, ExplainedKind, Explanation, Part};
+use crate::subject::SubjectKind;
 
 /// `attempts` are those of its target, if that is a resource or an attempt;
 /// `target` is the explanation of the target.
@@ -15,7 +15,7 @@ pub fn deletion(
     target: Option<&Explanation>,
 ) -> Explanation {
     let since = deletion.done_at.unwrap_or(deletion.requested_at);
-    let name = format!("deletion of {} {}", deletion.kind, deletion.target_id);
+    let name = format!("deletion of {} {}", deletion.target.kind, deletion.target.id);
     let id = deletion.id.as_uuid();
     let mut found =
         Explanation::new(ExplainedKind::Deletion, id, name, deletion.state.as_str(), since);
@@ -53,7 +53,7 @@ pub fn deletion(
         .iter()
         .map(|member| {
             let attempt = attempts.iter().find(|line| {
-                member.kind == ProvisionedResourceId::KIND && line.id.as_uuid() == member.id
+                member.kind == SubjectKind::ProvisionedResource && line.id.as_uuid() == member.id
             });
             if let Some(line) = attempt {
                 // Omit the blockers that the deletion shows itself.
@@ -63,10 +63,10 @@ pub fn deletion(
                 return part;
             }
             let handle = attempts.iter().find(|line| {
-                member.kind == ResourceId::KIND && line.resource_id.as_uuid() == member.id
+                member.kind == SubjectKind::Resource && line.resource_id.as_uuid() == member.id
             });
             Part {
-                kind: member.kind.clone(),
+                kind: member.kind.to_string(),
                 id: member.id,
                 name: handle.map(|line| line.handle.clone()).unwrap_or_default(),
                 state: handle.map_or("deleted", |_| deletion.state.as_str()).to_owned(),

@@ -152,7 +152,7 @@ fn facts(found: &mut Explanation, snapshot: &ResourceSnapshot) {
     put("namespace", snapshot.placement.as_ref().map(|placement| json!(placement.namespace)));
     put("failure_reason", attempt.failure_reason().map(|reason| json!(reason)));
     put("failures_in_a_row", (snapshot.failures > 0).then(|| json!(snapshot.failures)));
-    put("unsettled_since", attempt.unsettled_since().map(|since| json!(since)));
+    put("unsettled_since", Some(json!(attempt.unsettled_since())));
     put("absence_proven_at", attempt.absence_proven_at().map(|at| json!(at)));
     let waits = matches!(attempt.phase(), Phase::Pending | Phase::Provisioning | Phase::Enrolling);
     let token = snapshot.token.as_ref().filter(|_| waits);

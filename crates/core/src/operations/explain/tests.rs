@@ -204,7 +204,7 @@ fn a_leak_says_whom_it_waits_for() {
         id: LeakRecordId::new(Uuid::from_u128(1)),
         kind: "unclaimed_object".to_owned(),
         finding: None,
-        subject_id: Uuid::from_u128(2),
+        subject: ProvisionedResourceId::new(Uuid::from_u128(2)).into(),
         found_at: at(1),
         last_seen_at: None,
         cluster_id: None,

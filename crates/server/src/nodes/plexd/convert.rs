@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use slipway_app::nodes::port::{self, MeshView};
 use slipway_core::nodes::node::{Reachability, Reported};
 use slipway_core::time::Timestamp;
-use slipway_wire::plexd::{
+use slipway_wire::nodes::plexd::{
     Capabilities, DescribedCapabilities, NamedCapability, Peer, ReachabilityState, SigningKeys,
     StateReply,
 };

@@ -6,7 +6,7 @@ use axum::extract::Request;
 use axum::http::{StatusCode, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use slipway_wire::plexd::NodeError;
+use slipway_wire::nodes::plexd::NodeError;
 
 use crate::error::{Rejection, write_json};
 

@@ -9,7 +9,7 @@ use slipway_app::access::authenticate;
 use slipway_app::nodes::node;
 use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::ids::{DrainId, InvalidId, NodeId};
-use slipway_wire::plexd::{DrainAcknowledgement, DrainRequest, HeartbeatReply, StateReply};
+use slipway_wire::nodes::plexd::{DrainAcknowledgement, DrainRequest, HeartbeatReply, StateReply};
 
 use super::convert;
 use crate::error::Rejection;

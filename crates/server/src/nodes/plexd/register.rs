@@ -8,7 +8,7 @@ use data_encoding::BASE64;
 use slipway_app::nodes::enrol::{self, Register};
 use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::secret::Secret;
-use slipway_wire::plexd::{RegisterReply, RegisterRequest};
+use slipway_wire::nodes::plexd::{RegisterReply, RegisterRequest};
 
 use super::convert;
 use crate::error::Rejection;
@@ -36,10 +36,10 @@ pub(super) async fn register(
     };
     let registered = enrol::enrol(&state.context, input).await?;
     let peers = convert::peers(&registered.mesh);
-    let address = registered.mesh.node.mesh.map(|mesh| mesh.ip.to_string());
+    let address = registered.mesh.node.mesh.ip.to_string();
     let reply = RegisterReply {
         node_id: registered.node_id.to_string(),
-        mesh_ip: address.unwrap_or_default(),
+        mesh_ip: address,
         signing_public_key: state.node_settings.signing_public_key.clone(),
         signing_key_id: state.node_settings.signing_key_id.clone(),
         node_secret_key: registered.key.expose().to_owned(),

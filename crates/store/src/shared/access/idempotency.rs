@@ -83,10 +83,10 @@ pub(crate) async fn find(
     .bind(key)
     .fetch_optional(&mut *connection)
     .await?;
-    row.map(|row| super::page::hydrate(&row, "id", bound)).transpose()
+    row.map(|row| super::page::hydrate(&row, "id", hydrate_entry)).transpose()
 }
 
-fn bound(row: &Row) -> Result<AnsweredEntry, Fault> {
+fn hydrate_entry(row: &Row) -> Result<AnsweredEntry, Fault> {
     let hash: Vec<u8> = rows::get(row, "body_hash")?;
     let key: String = rows::get(row, "idempotency_key")?;
     let status: Option<i32> = rows::get(row, "answer_status")?;

@@ -3,8 +3,8 @@
 
 use slipway_app::access::port::{Install, Installed};
 use slipway_core::access::api_key::ApiKey;
+use slipway_core::access::api_key_rules;
 use slipway_core::access::audit::Actor;
-use slipway_core::operations::control::key_audit;
 use slipway_durable::database::End;
 use sqlx::Row as _;
 
@@ -45,7 +45,7 @@ pub(crate) async fn install(
         }
     };
     put(connection, key).await?;
-    let entry = key_audit(verb, key.id, &key.name, actor, now);
+    let entry = api_key_rules::audit(verb, key, actor, now);
     audit::insert(connection, &[&entry]).await?;
     Ok(End::Commit(installed))
 }

@@ -5,10 +5,11 @@ pub(crate) mod audit;
 pub(crate) mod idempotency;
 pub(crate) mod installed_keys;
 pub(crate) mod port;
+pub(crate) mod prune;
 pub(crate) mod scope;
 pub(crate) mod write;
 
 use super::{
-    Backend, Connection, Db, Row, catalog, deletion, events, json_values, nodes, operations, page,
+    Backend, Connection, Db, Row, broker, catalog, deletion, json_values, nodes, operations, page,
     row_set, rows, table, transaction, writes,
 };

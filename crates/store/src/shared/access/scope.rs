@@ -1,48 +1,12 @@
-//! The project that something belongs to, and lists for one project.
+//! The project that something belongs to.
 
 use slipway_app::access::port::Owned;
-use slipway_app::events::port::PositionedEvent;
-use slipway_app::ports::Listed;
-use slipway_app::ports::store::Page;
-use slipway_core::deletion::record::Deletion;
-use slipway_core::events::positions::Span;
-use slipway_core::ids::{DeletionId, NodeId, ProjectId, ProvisionedResourceId, ResourceId};
-use slipway_core::nodes::node::Node;
+use slipway_core::ids::{ProjectId, ProvisionedResourceId, ResourceId};
 use sqlx::Row as _;
 use uuid::Uuid;
 
-use super::events::outbox;
-use super::page::{after, fetch_page};
-use super::{Connection, deletion, nodes};
+use super::Connection;
 use crate::failure::Failure;
-
-/// Ids are unique over all kinds, so the kind need not be compared. The
-/// project's own rows are selected first and ordered afterwards: otherwise the
-/// plan walks the deletions of all projects in that order.
-pub(crate) const DELETIONS: &str = concat!(
-    "WITH own AS MATERIALIZED (SELECT * FROM deletions WHERE target_id ",
-    one_of!(
-        "SELECT p.id FROM projects p WHERE p.id = $1 \
-         UNION ALL SELECT r.id FROM resources r WHERE r.project_id = $1 \
-         UNION ALL SELECT a.id FROM resources r \
-         JOIN provisioned_resources a ON a.resource_id = r.id WHERE r.project_id = $1"
-    ),
-    ") ",
-    deletion_columns!("own"),
-    "WHERE id > $2 ORDER BY id LIMIT $3"
-);
-
-/// Compared and ordered as pairs, because only the index of pairs has this
-/// order: by the position alone the plan walks the events of all projects. The
-/// rows after the project's own belong to the next project and are filtered out. An
-/// event without a project compares as null and is never among them.
-pub(crate) const EVENTS: &str = concat!(
-    positioned_events!(
-        "(SELECT * FROM event_positions WHERE (project_id, position) > ($2, $1) \
-         ORDER BY project_id, position LIMIT $3)"
-    ),
-    "WHERE p.project_id = $2 ORDER BY p.position"
-);
 
 pub(crate) async fn project_of(
     connection: &mut Connection,
@@ -75,58 +39,4 @@ pub(crate) async fn project_of(
         None => None,
     };
     Ok(project.map(ProjectId::new))
-}
-
-pub(crate) async fn nodes(
-    connection: &mut Connection,
-    (project, page): (ProjectId, Page<NodeId>),
-) -> Result<Listed<Node>, Failure> {
-    let query = sqlx::query(concat!(
-        "SELECT ",
-        node_columns!(),
-        " FROM nodes WHERE project_id = $1 AND id > $2 ORDER BY id LIMIT $3"
-    ))
-    .bind(project.as_uuid())
-    .bind(after(page))
-    .bind(i64::from(page.limit));
-    fetch_page(connection, query, (NodeId::KIND, "id"), page, nodes::hydrate::node).await
-}
-
-pub(crate) async fn deletions(
-    connection: &mut Connection,
-    (project, page): (ProjectId, Page<DeletionId>),
-) -> Result<Listed<Deletion>, Failure> {
-    let query = sqlx::query(DELETIONS)
-        .bind(project.as_uuid())
-        .bind(after(page))
-        .bind(i64::from(page.limit));
-    fetch_page(connection, query, (DeletionId::KIND, "d_id"), page, deletion::hydrate::deletion)
-        .await
-}
-
-pub(crate) async fn events(
-    connection: &mut Connection,
-    (project, page): (ProjectId, Page<i64>),
-) -> Result<Vec<PositionedEvent>, Failure> {
-    let found = sqlx::query(EVENTS)
-        .bind(page.after.unwrap_or(0))
-        .bind(project.as_uuid())
-        .bind(i64::from(page.limit))
-        .fetch_all(&mut *connection)
-        .await?;
-    Ok(found.iter().map(outbox::event).collect::<Result<_, _>>()?)
-}
-
-pub(crate) async fn event_span(
-    connection: &mut Connection,
-    project: ProjectId,
-) -> Result<Span, Failure> {
-    let row = sqlx::query(
-        "SELECT pruned_position, last_position, coalesce(\
-         (SELECT position FROM event_prunes WHERE project_id = $1), 0) AS own FROM outbox_head",
-    )
-    .bind(project.as_uuid())
-    .fetch_one(&mut *connection)
-    .await?;
-    Ok(outbox::span(&row)?.of_project(row.try_get("own")?))
 }

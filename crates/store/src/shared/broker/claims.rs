@@ -11,7 +11,7 @@ use serde_json::json;
 use slipway_app::broker::port::Claimed;
 use slipway_core::blocker::{Blocker, BlockerCode};
 use slipway_core::commit::Release;
-use slipway_core::ids::{ClaimToken, Partition, ProvisionedResourceId};
+use slipway_core::ids::{ClaimToken, Partition, ProjectId, ProvisionedResourceId};
 use slipway_core::{Phase, Timestamp};
 use slipway_durable::claim::{self, Claim, Demand, Failures, Table};
 use slipway_durable::database::End;
@@ -76,7 +76,7 @@ pub(crate) async fn release(
 
 /// Quarantines a row that cannot be hydrated: puts a blocker on it and releases
 /// its claim. Does nothing if the claim is lost: another worker has the row.
-pub(crate) async fn hold(
+pub(crate) async fn quarantine(
     connection: &mut Connection,
     (claimed, reason, recheck): (Claimed, &str, Duration),
 ) -> Result<End<()>, Failure> {
@@ -106,21 +106,86 @@ pub(crate) async fn reclaim(connection: &mut Connection, worker: &str) -> Result
     Ok(ATTEMPTS.reclaim(connection, worker).await?)
 }
 
-/// Wakes every attempt of the partition that is not settled for good, and takes
-/// in rows without a partition whose project is assigned to it. A Deleted row
-/// keeps the due time of its deletion verification; one without a due time,
-/// which an older version deleted, gets one here.
-pub(crate) async fn wake_all(
+/// Ends every claim and fences off its holder: every token is then at least `floor`.
+/// In the order of the ids, like every statement that locks many of these rows.
+pub(crate) async fn raise_tokens(
+    connection: &mut Connection,
+    floor: ClaimToken,
+) -> Result<(), sqlx::Error> {
+    sqlx::query(sql!(
+        "UPDATE provisioned_resources SET claim_token = ",
+        greatest,
+        "(claim_token + 1, $1), claimed_by = NULL, lease_until = NULL WHERE id ",
+        picked_from,
+        "SELECT id FROM provisioned_resources ORDER BY id",
+        for_update,
+        picked_end
+    ))
+    .bind(floor.0)
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Wakes every attempt of every partition that is not settled for good.
+pub(crate) async fn wake_all(connection: &mut Connection) -> Result<(), sqlx::Error> {
+    sqlx::query(concat!(
+        "UPDATE provisioned_resources SET ",
+        wake_assignments!(),
+        " WHERE id ",
+        sql!(
+            picked_from,
+            "SELECT id FROM provisioned_resources WHERE status NOT IN ($1, $2) ORDER BY id",
+            for_update,
+            picked_end
+        ),
+    ))
+    .bind(Phase::Failed.as_str())
+    .bind(Phase::Deleted.as_str())
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+pub(crate) async fn wake(
+    connection: &mut Connection,
+    attempts: &[ProvisionedResourceId],
+) -> Result<End<()>, Failure> {
+    let attempts: Vec<_> = attempts.iter().map(|id| id.as_uuid()).collect();
+    ATTEMPTS.wake(connection, &attempts).await?;
+    Ok(End::Commit(()))
+}
+
+/// Wakes every attempt of the project that is not Deleted and may become due.
+pub(crate) async fn wake_project(
+    connection: &mut Connection,
+    project: ProjectId,
+) -> Result<(), Failure> {
+    sqlx::query(concat!(
+        "UPDATE provisioned_resources SET ",
+        wake_assignments!(),
+        " WHERE project_id = $1 AND status <> $2 AND due_at IS NOT NULL"
+    ))
+    .bind(project.as_uuid())
+    .bind(Phase::Deleted.as_str())
+    .execute(&mut *connection)
+    .await?;
+    Ok(())
+}
+
+/// Wakes every attempt of the partition that is not settled for good. A Deleted row
+/// keeps the due time of its deletion verification; one that has neither a due time
+/// nor a proof of absence gets one here.
+pub(crate) async fn wake_partition(
     connection: &mut Connection,
     partition: Partition,
 ) -> Result<u64, Failure> {
     let woken = sqlx::query(concat!(
-        "UPDATE provisioned_resources SET partition = $3, ",
+        "UPDATE provisioned_resources SET ",
         wake_assignments!(),
         " WHERE (status NOT IN ($1, $2) \
             OR (status = $2 AND absence_proven_at IS NULL AND due_at IS NULL)) \
-         AND (partition = $3 OR (partition IS NULL AND project_id IN \
-         (SELECT project_id FROM cluster_assignments WHERE cluster_id = $3)))"
+         AND partition = $3"
     ))
     .bind(Phase::Failed.as_str())
     .bind(Phase::Deleted.as_str())

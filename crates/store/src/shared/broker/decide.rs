@@ -11,7 +11,7 @@ use slipway_core::ids::{NodeId, ProvisionedResourceId, ResourceId};
 use sqlx::Row as _;
 use uuid::Uuid;
 
-use super::nodes::token_by_hash;
+use super::nodes::tokens;
 use super::transaction::Load;
 use super::{Connection, snapshot};
 use crate::blueprints::Blueprints;
@@ -37,7 +37,7 @@ impl Load for ByKey<'_> {
         if let ResourceKey::Token(hash) = self.key
             && snapshot.token.as_ref().is_none_or(|token| token.hash != hash)
         {
-            snapshot.presented = token_by_hash::token(connection, hash).await?;
+            snapshot.presented = tokens::by_hash(connection, hash).await?;
         }
         Ok(snapshot)
     }

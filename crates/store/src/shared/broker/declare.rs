@@ -11,9 +11,11 @@ use slipway_core::placement::namespace::Placement;
 use sqlx::Row as _;
 use uuid::Uuid;
 
+use super::catalog::version_hydrate::{self, select_versions};
 use super::page::{as_id, now};
+use super::placement::hydrate::select_placements;
 use super::transaction::Load;
-use super::{Connection, Row, catalog, placement, rows};
+use super::{Connection, Row, placement, rows};
 use crate::failure::Failure;
 use crate::fault::Fault;
 
@@ -85,19 +87,12 @@ async fn blueprint_version(
     slug: &str,
     version: Option<&str>,
 ) -> Result<(Option<BlueprintVersion>, bool), Failure> {
-    let row = sqlx::query(sql!(
-        "SELECT v.id AS v_id, v.blueprint_id AS v_blueprint_id, b.slug AS v_slug, \
-         v.version AS v_version, b.engine AS v_engine, v.api_group AS v_api_group, \
-         v.api_version AS v_api_version, v.kind AS v_kind, v.plural AS v_plural, \
-         v.scope AS v_scope, v.cloud_tags AS v_cloud_tags, \
-         v.parameter_schema AS v_parameter_schema, \
-         v.injection_strategy AS v_injection_strategy, v.mesh_role AS v_mesh_role, \
-         v.provider_kinds AS v_provider_kinds, v.retired_at AS v_retired_at \
-         FROM blueprints b JOIN blueprint_versions v ON v.blueprint_id = b.id \
-         WHERE b.slug = $1 AND ($2 IS NULL OR v.version = $2) \
+    let row = sqlx::query(concat!(
+        select_versions!(),
+        "WHERE b.slug = $1 AND ($2 IS NULL OR v.version = $2) \
          ORDER BY CASE WHEN v.retired_at IS NULL THEN 0 ELSE 1 END, v.published_at DESC, \
          v.id DESC LIMIT 1",
-        for_share
+        sql!(for_share)
     ))
     .bind(slug)
     .bind(version)
@@ -107,7 +102,7 @@ async fn blueprint_version(
     let id: Uuid = row.try_get("v_id")?;
     let corrupt = |fault| Failure::Corrupt { id, fault };
     let retired = rows::time_or_null(&row, "v_retired_at").map_err(corrupt)?.is_some();
-    Ok((Some(catalog::version_hydrate::blueprint_version(&row).map_err(corrupt)?), retired))
+    Ok((Some(version_hydrate::blueprint_version(&row).map_err(corrupt)?), retired))
 }
 
 /// The credentials that the project may use. The lock keeps the assignments
@@ -179,13 +174,10 @@ async fn placement(
     connection: &mut Connection,
     project: Uuid,
 ) -> Result<Option<Placement>, Failure> {
-    let row = sqlx::query(
-        "SELECT s.cluster_id AS p_cluster_id, c.name AS p_cluster, s.namespace AS p_namespace, \
-         s.namespace_phase AS p_namespace_phase, c.substrate_uid AS p_substrate_uid, \
-         s.status AS p_status \
-         FROM cluster_assignments s JOIN clusters c ON c.id = s.cluster_id \
-         WHERE s.project_id = $1 AND s.withdrawn_at IS NULL",
-    )
+    let row = sqlx::query(concat!(
+        select_placements!(),
+        "WHERE s.project_id = $1 AND s.withdrawn_at IS NULL"
+    ))
     .bind(project)
     .fetch_optional(connection)
     .await?;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 use slipway_core::broker::attempt::{ProvisionedResource, StoredAttempt};
-use slipway_core::broker::parameters::ParameterValues;
 use slipway_core::broker::resource::Resource;
+use slipway_core::catalog::parameters::ParameterValues;
 use slipway_core::ids::{
     BlueprintVersionId, BootstrapTokenId, CloudCredentialId, DeletionId, Partition, ProjectId,
     ProvisionedResourceId, ResourceId, Revision,
@@ -47,9 +47,9 @@ pub(crate) fn attempt(row: &Row) -> Result<ProvisionedResource, Fault> {
         bootstrap_token_id: rows::get::<Option<Uuid>>(row, "a_bootstrap_token_id")?
             .map(BootstrapTokenId::new),
         parameter_values: ParameterValues::from_stored(values),
-        partition: rows::get::<Option<Uuid>>(row, "a_partition")?.map(Partition::new),
+        partition: Partition::new(rows::get(row, "a_partition")?),
         deletion_requested_at: rows::time_or_null(row, "a_deletion_requested_at")?,
-        unsettled_since: rows::time_or_null(row, "a_unsettled_since")?,
+        unsettled_since: rows::time(row, "a_unsettled_since")?,
         absence_proven_at: rows::time_or_null(row, "a_absence_proven_at")?,
         revision: Revision(rows::get(row, "a_revision")?),
         created_at: rows::time(row, "a_created_at")?,

@@ -3,6 +3,7 @@
 
 pub(crate) mod attempts;
 pub(crate) mod batch;
+pub(crate) mod claimants;
 pub(crate) mod claims;
 pub(crate) mod decide;
 pub(crate) mod declare;
@@ -13,7 +14,9 @@ pub(crate) mod port;
 pub(crate) mod provider;
 pub(crate) mod reads;
 pub(crate) mod recorded;
+pub(crate) mod retention;
 pub(crate) mod snapshot;
+pub(crate) mod withheld;
 pub(crate) mod write;
 
 use super::{

@@ -4,7 +4,6 @@
 use slipway_app::broker::port::OverduePartition;
 use slipway_core::ids::Partition;
 use sqlx::Row as _;
-use uuid::Uuid;
 
 use super::{Connection, claims};
 use crate::failure::Failure;
@@ -18,8 +17,7 @@ pub(crate) async fn list_overdue(
     let found = sqlx::query(concat!(
         sql!("SELECT ", now, " AS now, id, name, "),
         slipway_durable::oldest_due!("provisioned_resources", "partition = clusters.id"),
-        sql!(" AS oldest FROM clusters UNION ALL SELECT ", now, ", NULL, NULL, "),
-        slipway_durable::oldest_due!("provisioned_resources", "partition IS NULL"),
+        " AS oldest FROM clusters ORDER BY name"
     ))
     .fetch_all(&mut *connection)
     .await?;
@@ -27,11 +25,10 @@ pub(crate) async fn list_overdue(
     for row in found {
         let Some(waiting) = claims::overdue_by(&row)? else { continue };
         overdue.push(OverduePartition {
-            partition: row.try_get::<Option<Uuid>, _>("id")?.map(Partition::new),
+            partition: Partition::new(row.try_get("id")?),
             cluster: row.try_get("name")?,
             overdue: waiting,
         });
     }
-    overdue.sort_by(|left, right| left.cluster.cmp(&right.cluster));
     Ok(overdue)
 }

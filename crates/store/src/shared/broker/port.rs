@@ -14,7 +14,6 @@ use slipway_core::commit::{Recorded, Release};
 use slipway_core::ids::{Partition, ProvisionedResourceId, ResourceId};
 use slipway_core::operations::explanation::{AttemptLine, PhaseCount};
 
-use super::deletion::leaks;
 use super::{Backend, attempts, batch, claims, decide, history, list, partitions, reads, record};
 
 port! {
@@ -22,15 +21,16 @@ port! {
         statement attempt_claim(worker: &str, partition: Partition, limit: u32, lease: Duration)
             -> Vec<Claimed> = claims::claim;
         write attempt_quarantine(claimed: Claimed, reason: &str, recheck: Duration)
-            -> () = claims::hold;
+            -> () = claims::quarantine;
         statement attempt_renew(worker: &str, claims: &[Claimed], lease: Duration)
             -> Vec<ProvisionedResourceId> = claims::renew;
         statement attempt_reclaim(worker: &str) -> u64 = claims::reclaim;
-        write attempt_wake(attempts: &[ProvisionedResourceId]) -> () = leaks::wake;
-        statement attempt_wake_all(partition: Partition) -> u64 = claims::wake_all;
+        write attempt_wake(attempts: &[ProvisionedResourceId]) -> () = claims::wake;
+        statement attempt_wake_all(partition: Partition) -> u64 = claims::wake_partition;
         read attempt_overdue(partition: Partition) -> Option<Duration> = claims::overdue;
         read partition_list_overdue() -> Vec<OverduePartition> = partitions::list_overdue;
         read partition_holders(partition: Partition) -> Vec<(String, u64)> = attempts::holders;
+        write history_prune(keep: Duration, limit: u32) -> u64 = history::prune;
         read history_list(id: ProvisionedResourceId) -> Vec<HistoryLine> = history::list;
         read_snapshot attempt_lines(filter: AttemptFilter, limit: u32)
             -> Vec<AttemptLine> = attempts::lines;

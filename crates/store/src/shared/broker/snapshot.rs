@@ -21,7 +21,11 @@ use sqlx::Row as _;
 use sqlx::types::Json;
 use uuid::Uuid;
 
-use super::catalog::version_hydrate;
+use super::catalog::version_hydrate::{self, select_versions};
+use super::deletion::reads::select_deletions;
+use super::nodes::hydrate::node_columns;
+use super::nodes::tokens::select_tokens;
+use super::placement::hydrate::select_placements;
 use super::provider::Providers;
 use super::{Connection, Row, blockers, deletion, hydrate, nodes, placement, rows};
 use crate::blueprints::Blueprints;
@@ -270,17 +274,7 @@ async fn versions(
             None => drop(unknown.insert(id)),
         }
     }
-    const SQL: &str = concat!(
-        "SELECT v.id AS v_id, v.blueprint_id AS v_blueprint_id, b.slug AS v_slug, \
-         v.version AS v_version, b.engine AS v_engine, v.api_group AS v_api_group, \
-         v.api_version AS v_api_version, v.kind AS v_kind, v.plural AS v_plural, \
-         v.scope AS v_scope, v.cloud_tags AS v_cloud_tags, \
-         v.parameter_schema AS v_parameter_schema, \
-         v.injection_strategy AS v_injection_strategy, v.mesh_role AS v_mesh_role, \
-         v.provider_kinds AS v_provider_kinds \
-         FROM blueprint_versions v JOIN blueprints b ON b.id = v.blueprint_id WHERE v.id ",
-        sql!((one_of "$1"))
-    );
+    const SQL: &str = concat!(select_versions!(), "WHERE v.id ", sql!((one_of "$1")));
     let rows = fetch(connection, SQL, unknown).await?;
     let read = by_id(&rows, "v_id", |row| version_hydrate::blueprint_version(row).map(Arc::new))?;
     read.values().flatten().for_each(|version| blueprints.keep(version));
@@ -292,14 +286,7 @@ async fn placements(
     connection: &mut Connection,
     projects: BTreeSet<Uuid>,
 ) -> Result<Found<Option<Placement>>, sqlx::Error> {
-    const SQL: &str = concat!(
-        "SELECT s.project_id, s.cluster_id AS p_cluster_id, c.name AS p_cluster, \
-         s.namespace AS p_namespace, s.namespace_phase AS p_namespace_phase, \
-         c.substrate_uid AS p_substrate_uid, s.status AS p_status \
-         FROM cluster_assignments s JOIN clusters c ON c.id = s.cluster_id \
-         WHERE s.project_id ",
-        sql!((one_of "$1"))
-    );
+    const SQL: &str = concat!(select_placements!(), "WHERE s.project_id ", sql!((one_of "$1")));
     let rows = fetch(connection, SQL, projects).await?;
     by_id(&rows, "project_id", placement::hydrate::placement)
 }
@@ -308,17 +295,7 @@ async fn tokens(
     connection: &mut Connection,
     ids: BTreeSet<Uuid>,
 ) -> Result<Found<BootstrapToken>, sqlx::Error> {
-    const SQL: &str = concat!(
-        "SELECT id AS t_id, project_id AS t_project_id, \
-         provisioned_resource_id AS t_provisioned_resource_id, kind AS t_kind, \
-         hash AS t_hash, issued_at AS t_issued_at, expires_at AS t_expires_at, \
-         hard_expires_at AS t_hard_expires_at, consumed_at AS t_consumed_at, \
-         consumed_nonce AS t_consumed_nonce, consumed_by_node_id AS t_consumed_by_node_id, \
-         consumed_public_key AS t_consumed_public_key, revoked_at AS t_revoked_at, \
-         issued_by AS t_issued_by \
-         FROM bootstrap_tokens WHERE id ",
-        sql!((one_of "$1"))
-    );
+    const SQL: &str = concat!(select_tokens!(), "WHERE t.id ", sql!((one_of "$1")));
     let rows = fetch(connection, SQL, ids).await?;
     by_id(&rows, "t_id", nodes::hydrate::token)
 }
@@ -327,13 +304,7 @@ async fn deletions(
     connection: &mut Connection,
     ids: BTreeSet<Uuid>,
 ) -> Result<Found<Deletion>, sqlx::Error> {
-    const SQL: &str = concat!(
-        "SELECT id AS d_id, kind AS d_kind, target_id AS d_target_id, state AS d_state, \
-         requested_by AS d_requested_by, reason AS d_reason, members AS d_members, \
-         revision AS d_revision, requested_at AS d_requested_at, done_at AS d_done_at, \
-         restorable_until AS d_restorable_until FROM deletions WHERE id ",
-        sql!((one_of "$1"))
-    );
+    const SQL: &str = concat!(select_deletions!(), "WHERE id ", sql!((one_of "$1")));
     let rows = fetch(connection, SQL, ids).await?;
     by_id(&rows, "d_id", deletion::hydrate::deletion)
 }

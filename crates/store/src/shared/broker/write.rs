@@ -68,7 +68,7 @@ impl<'a> Writes<'a> {
                 patch.failure_reason = attempt.failure_reason();
                 patch.bootstrap_token_id = attempt.bootstrap_token_id().map(|id| id.as_uuid());
                 patch.deletion_requested_at = attempt.deletion_requested_at().map(Into::into);
-                patch.unsettled_since = attempt.unsettled_since().map(Into::into);
+                patch.unsettled_since = Some(attempt.unsettled_since().into());
                 patch.absence_proven_at = attempt.absence_proven_at().map(Into::into);
             }
             BrokerWrite::ObservedReplace(attempt, observed) => {

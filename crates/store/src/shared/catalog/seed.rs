@@ -1,22 +1,16 @@
-//! Writes the seed: inserts what is missing and leaves existing rows unchanged.
+//! Writes the catalog of the seed: inserts what is missing and leaves existing rows
+//! unchanged.
 
 use serde_json::json;
 use slipway_app::seed::Seed;
-use slipway_core::ids::ClusterId;
-use slipway_core::placement::namespace::NamespacePhase;
-use slipway_durable::database::End;
-use sqlx::Row as _;
 use sqlx::types::Json;
 use uuid::Uuid;
 
 use super::Connection;
-use super::page::Query;
-use crate::failure::Failure;
+use super::page::ensure;
 
-pub(crate) async fn seed(
-    connection: &mut Connection,
-    seed: &Seed,
-) -> Result<End<ClusterId>, Failure> {
+/// Answers the project of the seed.
+pub(crate) async fn seed(connection: &mut Connection, seed: &Seed) -> Result<Uuid, sqlx::Error> {
     let insert =
         sqlx::query("INSERT INTO projects (id, name) VALUES ($1, $2) ON CONFLICT DO NOTHING")
             .bind(seed.project_id.as_uuid())
@@ -32,19 +26,8 @@ pub(crate) async fn seed(
     .bind(credential)
     .execute(&mut *connection)
     .await?;
-    let cluster = placement(connection, seed, project).await?;
     blueprint(connection, seed).await?;
-    Ok(End::Commit(cluster))
-}
-
-/// Inserts a row unless its name is taken, and answers the id that the name then has.
-async fn ensure(
-    connection: &mut Connection,
-    insert: Query<'_>,
-    find: Query<'_>,
-) -> Result<Uuid, sqlx::Error> {
-    insert.execute(&mut *connection).await?;
-    find.fetch_one(connection).await?.try_get("id")
+    Ok(project)
 }
 
 async fn credential(connection: &mut Connection, seed: &Seed) -> Result<Uuid, sqlx::Error> {
@@ -70,74 +53,6 @@ async fn credential(connection: &mut Connection, seed: &Seed) -> Result<Uuid, sq
     let find = "SELECT id FROM cloud_credentials \
          WHERE cloud_id = $1 AND name = $2 AND deleted_at IS NULL";
     ensure(connection, insert, sqlx::query(find).bind(cloud).bind(&seed.credential)).await
-}
-
-/// A seeded namespace is Ready from the start: the seeded engines create it
-/// themselves when they first need it.
-async fn placement(
-    connection: &mut Connection,
-    seed: &Seed,
-    project: Uuid,
-) -> Result<ClusterId, sqlx::Error> {
-    let insert = sqlx::query(
-        "INSERT INTO clusters (id, name, engine, substrate_uid, namespace_prefix) \
-         VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING",
-    )
-    .bind(seed.cluster_id.as_uuid())
-    .bind(&seed.cluster)
-    .bind(seed.engine.as_str())
-    .bind(&seed.substrate_uid)
-    .bind(&seed.namespace_prefix);
-    let find = sqlx::query("SELECT id FROM clusters WHERE name = $1").bind(&seed.cluster);
-    let cluster = ensure(connection, insert, find).await?;
-    adopt(connection, seed, cluster).await?;
-    sqlx::query(
-        "INSERT INTO cluster_assignments (project_id, cluster_id, namespace, namespace_phase) \
-         VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING",
-    )
-    .bind(project)
-    .bind(cluster)
-    .bind(format!("{}{project}", seed.namespace_prefix))
-    .bind(NamespacePhase::Ready.as_str())
-    .execute(connection)
-    .await?;
-    Ok(ClusterId::new(cluster))
-}
-
-/// Adopts a cluster that was registered before a process served it: it gets its
-/// identity, and the projects placed on it stop waiting. The boot sweep that
-/// follows wakes their attempts. A cluster that has an identity keeps it.
-async fn adopt(connection: &mut Connection, seed: &Seed, cluster: Uuid) -> Result<(), sqlx::Error> {
-    let adopted = sqlx::query(sql!(
-        "UPDATE clusters SET substrate_uid = $2, revision = revision + 1, updated_at = ",
-        greatest,
-        "(",
-        now,
-        ", updated_at) WHERE id = $1 AND engine = $3 AND substrate_uid IS NULL"
-    ))
-    .bind(cluster)
-    .bind(&seed.substrate_uid)
-    .bind(seed.engine.as_str())
-    .execute(&mut *connection)
-    .await?
-    .rows_affected();
-    if adopted == 0 {
-        return Ok(());
-    }
-    sqlx::query(sql!(
-        "UPDATE cluster_assignments SET namespace_phase = $2, revision = revision + 1, \
-         updated_at = ",
-        greatest,
-        "(",
-        now,
-        ", updated_at) WHERE cluster_id = $1 AND namespace_phase = $3"
-    ))
-    .bind(cluster)
-    .bind(NamespacePhase::Ready.as_str())
-    .bind(NamespacePhase::Pending.as_str())
-    .execute(connection)
-    .await?;
-    Ok(())
 }
 
 async fn blueprint(connection: &mut Connection, seed: &Seed) -> Result<(), sqlx::Error> {

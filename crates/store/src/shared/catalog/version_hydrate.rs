@@ -1,14 +1,30 @@
 //! Hydrates blueprint versions from rows, by the names of their columns.
 
-use slipway_core::broker::parameters::ParameterSchema;
 use slipway_core::catalog::blueprint_version::{
     BlueprintVersion, CompositeDefinition, CompositeScope, CompositeType, Engine,
     InjectionStrategy, MeshRole,
 };
+use slipway_core::catalog::parameters::ParameterSchema;
 use slipway_core::ids::{BlueprintId, BlueprintVersionId};
 
 use super::{Row, rows};
 use crate::fault::Fault;
+
+/// Versions `v` of blueprints `b`, with the columns that [`blueprint_version`] reads and
+/// whether they are retired.
+macro_rules! select_versions {
+    () => {
+        "SELECT v.id AS v_id, v.blueprint_id AS v_blueprint_id, b.slug AS v_slug, \
+         v.version AS v_version, b.engine AS v_engine, v.api_group AS v_api_group, \
+         v.api_version AS v_api_version, v.kind AS v_kind, v.plural AS v_plural, \
+         v.scope AS v_scope, v.cloud_tags AS v_cloud_tags, \
+         v.parameter_schema AS v_parameter_schema, \
+         v.injection_strategy AS v_injection_strategy, v.mesh_role AS v_mesh_role, \
+         v.provider_kinds AS v_provider_kinds, v.retired_at AS v_retired_at \
+         FROM blueprints b JOIN blueprint_versions v ON v.blueprint_id = b.id "
+    };
+}
+pub(crate) use select_versions;
 
 pub(crate) fn blueprint_version(row: &Row) -> Result<BlueprintVersion, Fault> {
     let composite = composite_definition(row)?;

@@ -1,15 +1,12 @@
-//! Reads leaks, and what the rows of attempts say about their objects.
+//! Reads leaks.
 
 use std::collections::BTreeMap;
 
 use slipway_app::deletion::port::LeakFilter;
-use slipway_app::placement::port::ClusterIdentity;
 use slipway_app::ports::store::Page;
-use slipway_core::Phase;
-use slipway_core::catalog::blueprint_version::Engine;
-use slipway_core::deletion::leak::{Claimant, Leak, ObjectRef, Removal, Resolved};
-use slipway_core::deletion::orphans::EXPECTING;
-use slipway_core::ids::{ClusterId, LeakRecordId, ProvisionedResourceId};
+use slipway_core::deletion::leak::{Leak, ObjectRef, Removal, Resolved};
+use slipway_core::ids::{ClusterId, LeakRecordId};
+use slipway_core::subject::{Subject, SubjectKind};
 use slipway_core::time::Timestamp;
 use sqlx::{QueryBuilder, Row as _};
 use uuid::Uuid;
@@ -17,108 +14,23 @@ use uuid::Uuid;
 use super::{Connection, Db, Row, rows};
 use crate::failure::Failure;
 use crate::fault::Fault;
-use crate::id_list::IdList;
 use crate::micros::Micros;
 
-/// An attempt stays on the cluster it was made for; one that an older version made
-/// is on the cluster of its project's placement. The namespace is its project's.
-macro_rules! claimant_columns {
-    () => {
-        "SELECT a.id, a.status, a.xr_name, \
-         coalesce(a.partition, p.cluster_id) AS cluster_id, p.namespace \
-         FROM provisioned_resources a "
+/// There is an open leak `l` with this condition.
+macro_rules! open_leak {
+    ($condition:literal) => {
+        concat!(
+            "EXISTS (SELECT 1 FROM leak_records l WHERE ",
+            $condition,
+            " AND l.resolved_at IS NULL)"
+        )
     };
 }
+pub(crate) use open_leak;
 
 pub(crate) async fn now(connection: &mut Connection, (): ()) -> Result<Timestamp, Failure> {
     let row = sqlx::query(sql!("SELECT ", now, " AS now")).fetch_one(&mut *connection).await?;
     Ok(row.try_get::<Micros, _>("now")?.into())
-}
-
-/// A cluster of an engine that this version does not know is left to a replica
-/// that knows it; it is logged and left out.
-pub(crate) async fn clusters(
-    connection: &mut Connection,
-    (): (),
-) -> Result<Vec<ClusterIdentity>, Failure> {
-    let found = sqlx::query("SELECT id, name, engine, substrate_uid FROM clusters ORDER BY id")
-        .fetch_all(&mut *connection)
-        .await?;
-    let mut clusters = Vec::with_capacity(found.len());
-    for row in &found {
-        let engine: String = row.try_get("engine")?;
-        let name: String = row.try_get("name")?;
-        match Engine::parse(&engine) {
-            Some(engine) => clusters.push(ClusterIdentity {
-                id: ClusterId::new(row.try_get("id")?),
-                name,
-                engine,
-                substrate_uid: row.try_get("substrate_uid")?,
-            }),
-            None => tracing::warn!(name, engine, "left out a cluster of an unknown engine"),
-        }
-    }
-    Ok(clusters)
-}
-
-pub(crate) async fn claimants(
-    connection: &mut Connection,
-    attempts: &[ProvisionedResourceId],
-) -> Result<Vec<Claimant>, Failure> {
-    if attempts.is_empty() {
-        return Ok(Vec::new());
-    }
-    claimants_in(connection, attempts).await
-}
-
-pub(crate) async fn claimants_in(
-    connection: &mut Connection,
-    attempts: &[ProvisionedResourceId],
-) -> Result<Vec<Claimant>, Failure> {
-    let list: IdList = IdList(attempts.iter().map(|id| id.as_uuid()).collect());
-    let found = sqlx::query(concat!(
-        claimant_columns!(),
-        "LEFT JOIN cluster_assignments p ON p.project_id = a.project_id WHERE a.id ",
-        sql!((one_of "$1"))
-    ))
-    .bind(list)
-    .fetch_all(connection)
-    .await?;
-    Ok(found.iter().map(claimant).collect::<Result<_, _>>()?)
-}
-
-pub(crate) async fn expecting(
-    connection: &mut Connection,
-    (cluster, page): (ClusterId, Page<ProvisionedResourceId>),
-) -> Result<Vec<Claimant>, Failure> {
-    let [first, second] = EXPECTING.map(Phase::as_str);
-    let found = sqlx::query(concat!(
-        claimant_columns!(),
-        "JOIN cluster_assignments p ON p.project_id = a.project_id \
-         WHERE coalesce(a.partition, p.cluster_id) = $1 AND a.status IN ($2, $3) AND ($4 IS NULL OR a.id > $4) \
-         ORDER BY a.id LIMIT $5"
-    ))
-    .bind(cluster.as_uuid())
-    .bind(first)
-    .bind(second)
-    .bind(page.after.map(|id| id.as_uuid()))
-    .bind(i64::from(page.limit))
-    .fetch_all(&mut *connection)
-    .await?;
-    Ok(found.iter().map(claimant).collect::<Result<_, _>>()?)
-}
-
-fn claimant(row: &Row) -> Result<Claimant, sqlx::Error> {
-    let cluster: Option<Uuid> = row.try_get("cluster_id")?;
-    let namespace: Option<String> = row.try_get("namespace")?;
-    let name: String = row.try_get("xr_name")?;
-    Ok(Claimant {
-        id: ProvisionedResourceId::new(row.try_get("id")?),
-        phase: Phase::parse(row.try_get("status")?),
-        home: cluster
-            .zip(namespace)
-            .map(|(cluster, namespace)| (ClusterId::new(cluster), ObjectRef { namespace, name })),
-    })
 }
 
 pub(crate) async fn fetch(
@@ -207,7 +119,10 @@ fn leak(row: &Row, id: Uuid) -> Result<Leak, Fault> {
         id: LeakRecordId::new(id),
         kind: rows::get(row, "kind")?,
         finding: rows::get(row, "finding")?,
-        subject_id: rows::get(row, "subject_id")?,
+        subject: Subject {
+            kind: rows::member(row, "subject_kind", SubjectKind::parse)?,
+            id: rows::get(row, "subject_id")?,
+        },
         found_at: rows::time(row, "found_at")?,
         last_seen_at: rows::time_or_null(row, "last_seen_at")?,
         cluster_id: rows::get::<Option<Uuid>>(row, "cluster_id")?.map(ClusterId::new),

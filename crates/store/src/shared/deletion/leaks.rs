@@ -22,22 +22,14 @@ use sqlx::types::Json;
 use uuid::Uuid;
 
 use super::access::audit;
+use super::broker::claimants;
 use super::json_values::JsonTime;
 use super::page::now;
 use super::transaction::{Load, Written};
-use super::{Connection, commit, leak_rows};
+use super::{Connection, leak_rows};
 use crate::failure::Failure;
 use crate::id_list::IdList;
 use crate::micros::Micros;
-
-pub(crate) async fn wake(
-    connection: &mut Connection,
-    attempts: &[ProvisionedResourceId],
-) -> Result<End<()>, Failure> {
-    let attempts: Vec<_> = attempts.iter().map(|id| (*id).into()).collect();
-    commit::wake(connection, &attempts).await?;
-    Ok(End::Commit(()))
-}
 
 pub(crate) async fn reported(
     connection: &mut Connection,
@@ -118,7 +110,8 @@ fn document(cluster: &ClusterIdentity, one: &ReportedFinding, first_seen: Timest
         "id": one.fresh_id,
         "finding": finding.key,
         "kind": finding.kind.as_str(),
-        "subject_id": finding.subject_id,
+        "subject_kind": finding.subject.kind,
+        "subject_id": finding.subject.id,
         "found_at": JsonTime::from(first_seen),
         "evidence": finding.evidence,
         "cluster_id": cluster.id,
@@ -153,9 +146,10 @@ async fn record(connection: &mut Connection, given: Vec<Value>) -> Result<(), Fa
         return Ok(());
     }
     sqlx::query(concat!(
-        "INSERT INTO leak_records (id, finding, kind, subject_id, found_at, last_seen_at, \
-         evidence, cluster_id, cluster, namespace, object_name, object_uid) \
-         SELECT given.id, given.finding, given.kind, given.subject_id, given.found_at, ",
+        "INSERT INTO leak_records (id, finding, kind, subject_kind, subject_id, found_at, \
+         last_seen_at, evidence, cluster_id, cluster, namespace, object_name, object_uid) \
+         SELECT given.id, given.finding, given.kind, given.subject_kind, given.subject_id, \
+         given.found_at, ",
         sql!(now),
         ", given.evidence, given.cluster_id, given.cluster, given.namespace, \
          given.object_name, given.object_uid FROM ",
@@ -163,6 +157,7 @@ async fn record(connection: &mut Connection, given: Vec<Value>) -> Result<(), Fa
             id: uuid,
             finding: uuid,
             kind: text,
+            subject_kind: text,
             subject_id: uuid,
             found_at: time,
             evidence: json,
@@ -225,8 +220,8 @@ impl Load for ById {
             .await?
             .ok_or(Failure::NotFound { kind: LeakRecordId::KIND })?;
         let leak = leak_rows::read(&row)?;
-        let attempt = ProvisionedResourceId::new(leak.subject_id);
-        let claimant = leak_rows::claimants_in(connection, &[attempt]).await?.pop();
+        let attempt = ProvisionedResourceId::new(leak.subject.id);
+        let claimant = claimants::load(connection, &[attempt]).await?.pop();
         Ok(LeakSnapshot { now: now(connection).await?, leak, claimant })
     }
 }

@@ -13,20 +13,19 @@ use slipway_core::deletion::leak::{Claimant, Leak};
 use slipway_core::deletion::record::Deletion;
 use slipway_core::ids::{ClusterId, DeletionId, LeakRecordId, ProjectId, ProvisionedResourceId};
 
-use super::access::scope;
-use super::broker::reads;
-use super::{Backend, leak_rows, leaks};
+use super::broker::claimants;
+use super::{Backend, leak_rows, leaks, reads};
 
 port! {
     DeletionStore {
-        read deletion_fetch(id: DeletionId) -> Option<Deletion> = reads::deletion_fetch;
-        read deletion_list(page: Page<DeletionId>) -> Listed<Deletion> = reads::deletion_list;
+        read deletion_fetch(id: DeletionId) -> Option<Deletion> = reads::fetch;
+        read deletion_list(page: Page<DeletionId>) -> Listed<Deletion> = reads::list;
         read deletion_list_in(project: ProjectId, page: Page<DeletionId>)
-            -> Listed<Deletion> = scope::deletions;
+            -> Listed<Deletion> = reads::list_in;
         read claimant_load(attempts: &[ProvisionedResourceId])
-            -> Vec<Claimant> = leak_rows::claimants;
+            -> Vec<Claimant> = claimants::load;
         read claimant_expecting(cluster: ClusterId, page: Page<ProvisionedResourceId>)
-            -> Vec<Claimant> = leak_rows::expecting;
+            -> Vec<Claimant> = claimants::expecting;
         read leak_scan_begin() -> Timestamp = leak_rows::now;
         write leak_findings_record(
             cluster: &ClusterIdentity,

@@ -45,8 +45,8 @@ impl<'a> Writes<'a> {
 const DELETIONS_INSERT: RowSet<Deletion> = insert_rows!(guarded, "deletions", |deletion: &Deletion| {
     id: uuid = deletion.id,
     revision: bigint = deletion.revision,
-    kind: text = deletion.kind,
-    target_id: uuid = deletion.target_id,
+    kind: text = deletion.target.kind,
+    target_id: uuid = deletion.target.id,
     state: text = deletion.state,
     requested_by: text = deletion.requested_by,
     reason: text = deletion.reason,
@@ -59,7 +59,10 @@ const DELETIONS_INSERT: RowSet<Deletion> = insert_rows!(guarded, "deletions", |d
 fn deleted_already(deletion: &Deletion) -> Refusal {
     Refusal::new(
         ErrorKind::RevisionStale,
-        format!("{} {} is being deleted already; read it again", deletion.kind, deletion.target_id),
+        format!(
+            "{} {} is being deleted already; read it again",
+            deletion.target.kind, deletion.target.id
+        ),
     )
 }
 
@@ -74,10 +77,17 @@ const DELETIONS_UPDATE: RowSet<Deletion> = update_rows!(undated, "deletions" by 
 /// is found again is reopened; the time it was first found stays.
 async fn leaks_insert(connection: &mut Connection, leaks: &[&LeakRecord]) -> Result<(), Failure> {
     const INSERT: &str = concat!(
-        "INSERT INTO leak_records (id, kind, subject_id, found_at, evidence) \
-         SELECT given.id, given.kind, given.subject_id, given.found_at, \
+        "INSERT INTO leak_records (id, kind, subject_kind, subject_id, found_at, evidence) \
+         SELECT given.id, given.kind, given.subject_kind, given.subject_id, given.found_at, \
          coalesce(given.evidence, 'null') FROM ",
-        rows_from_json!(id: uuid, kind: text, subject_id: uuid, found_at: time, evidence: json),
+        rows_from_json!(
+            id: uuid,
+            kind: text,
+            subject_kind: text,
+            subject_id: uuid,
+            found_at: time,
+            evidence: json,
+        ),
         " WHERE true ON CONFLICT (id) DO UPDATE SET resolved_at = NULL, resolved_by = NULL, \
          resolution = NULL, evidence = excluded.evidence \
          WHERE leak_records.resolved_at IS NOT NULL",
@@ -88,6 +98,7 @@ async fn leaks_insert(connection: &mut Connection, leaks: &[&LeakRecord]) -> Res
             json!({
                 "id": leak.id,
                 "kind": leak.kind,
+                "subject_kind": leak.subject.kind,
                 "subject_id": leak.subject.id,
                 "found_at": JsonTime::from(leak.found_at),
                 "evidence": leak.evidence,

@@ -1,8 +1,10 @@
 //! The outbox and its subscriptions.
 
+pub(crate) mod of_project;
 pub(crate) mod outbox;
 pub(crate) mod port;
+pub(crate) mod prune;
 pub(crate) mod subscriptions;
 pub(crate) mod write;
 
-use super::{Backend, Connection, Db, Row, access, json_values, operations, writes};
+use super::{Backend, Connection, Db, Row, access, json_values, page, writes};

@@ -12,9 +12,7 @@ use slipway_core::access::audit::Actor;
 use slipway_core::events::positions::Span;
 use slipway_core::ids::{AuditEntryId, ProjectId, SubscriptionId};
 
-use super::access::scope;
-use super::operations::retention;
-use super::{Backend, outbox, subscriptions};
+use super::{Backend, of_project, outbox, prune, subscriptions};
 
 #[async_trait]
 impl EventStore for Backend {
@@ -40,7 +38,7 @@ impl EventStore for Backend {
         project: ProjectId,
         page: Page<i64>,
     ) -> Result<Vec<PositionedEvent>, Error> {
-        self.read((project, page), scope::events).await
+        self.read((project, page), of_project::list).await
     }
 
     async fn event_span(&self) -> Result<Span, Error> {
@@ -48,11 +46,11 @@ impl EventStore for Backend {
     }
 
     async fn event_span_in(&self, project: ProjectId) -> Result<Span, Error> {
-        self.read(project, scope::event_span).await
+        self.read(project, of_project::span).await
     }
 
     async fn event_prune(&self, keep: Duration, limit: u32) -> Result<u64, Error> {
-        self.write((keep, limit), retention::events).await
+        self.write((keep, limit), prune::prune).await
     }
 
     async fn subscription_open(&self, id: SubscriptionId, name: &str) -> Result<(), Error> {

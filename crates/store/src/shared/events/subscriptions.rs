@@ -9,16 +9,15 @@
 use std::time::Duration;
 
 use slipway_app::events::port::{ClaimedSubscription, Published, Subscription};
-use slipway_core::access::audit::Actor;
+use slipway_core::access::audit::{About, Actor, AuditEntry};
 use slipway_core::ids::{AuditEntryId, ClaimToken, SubscriptionId};
 use slipway_core::{ErrorKind, Refusal};
 use slipway_durable::claim::{Claim, Demand, Failures, Release, Table};
 use slipway_durable::database::End;
 use sqlx::Row as _;
-use sqlx::types::Json;
-use uuid::Uuid;
 
-use super::{Connection, Db, Row, writes};
+use super::page::now;
+use super::{Connection, Db, Row, access, writes};
 use crate::failure::Failure;
 use crate::micros::Micros;
 
@@ -165,7 +164,6 @@ fn subscription(row: &Row) -> Result<Subscription, sqlx::Error> {
     })
 }
 
-/// The database's clock sets the time of the entry, by the column's default.
 pub(crate) async fn remove(
     connection: &mut Connection,
     (name, audit, actor): (&str, AuditEntryId, &Actor),
@@ -180,18 +178,12 @@ pub(crate) async fn remove(
         "name": name,
         "position": removed.try_get::<i64, _>("position")?,
     });
-    sqlx::query(
-        "INSERT INTO audit_entries (id, actor, verb, subject_kind, subject_id, details, \
-         correlation_id) VALUES ($1, $2, $3, $4, $5, $6, $7)",
-    )
-    .bind(audit.as_uuid())
-    .bind(&actor.name)
-    .bind("subscription.remove")
-    .bind(SubscriptionId::KIND)
-    .bind(removed.try_get::<Uuid, _>("id")?)
-    .bind(Json(details))
-    .bind(actor.correlation_id.as_deref())
-    .execute(&mut *connection)
-    .await?;
+    let about = About::new(SubscriptionId::new(removed.try_get("id")?));
+    let entry = AuditEntry {
+        id: audit,
+        ..AuditEntry::new("subscription.remove", actor, about, now(connection).await?)
+    }
+    .with(details);
+    access::audit::insert(connection, &[&entry]).await?;
     Ok(End::Commit(true))
 }

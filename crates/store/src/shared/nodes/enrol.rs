@@ -6,7 +6,7 @@
 
 use slipway_app::broker::port::ResourceKey;
 use slipway_app::ports::store::{Error, Rule};
-use slipway_core::broker::snapshot::EnrolSnapshot;
+use slipway_core::nodes::enrol::EnrolSnapshot;
 use slipway_core::nodes::mesh::MeshPool;
 use slipway_core::nodes::token::SecretHash;
 use slipway_core::{ErrorKind, Timestamp};

@@ -10,6 +10,18 @@ use uuid::Uuid;
 use super::{Row, mesh, rows};
 use crate::fault::Fault;
 
+/// The columns of a node, by name: a statement prepared with `*` breaks, or
+/// answers something else, when a newer version adds a column.
+macro_rules! node_columns {
+    () => {
+        "id, revision, project_id, resource_id, provisioned_resource_id, bootstrap_token_id, \
+         hostname, public_key, key_hash, capabilities, registered_at, last_heartbeat_at, \
+         drain_id, drain_requested_at, deregistered_at, deregistered_how, deregistered_by, \
+         deregistered_reason, mesh_host, mesh_ip, binary_version, binary_checksum, agent_status"
+    };
+}
+pub(crate) use node_columns;
+
 pub(crate) fn token(row: &Row) -> Result<BootstrapToken, Fault> {
     let consumed = match rows::time_or_null(row, "t_consumed_at")? {
         None => None,

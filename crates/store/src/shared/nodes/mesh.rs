@@ -25,6 +25,7 @@ use sqlx::Row as _;
 use sqlx::types::Json;
 use uuid::Uuid;
 
+use super::hydrate::node_columns;
 use super::page::{count, hydrate, or_left_out};
 use super::{Connection, Row, rows};
 use crate::failure::Failure;
@@ -108,7 +109,7 @@ pub(crate) async fn extend(
 /// Writes the new node into the row that its enrolment locked. The row of the
 /// node exists.
 pub(crate) async fn take(connection: &mut Connection, node: &Node) -> Result<(), Failure> {
-    let Some(MeshAddress { host, ip }) = node.mesh else { return Ok(()) };
+    let MeshAddress { host, ip } = node.mesh;
     let taken = sqlx::query(
         "UPDATE mesh_addresses SET node_id = $3, hostname = $4, public_key = $5 \
          WHERE project_id = $1 AND host = $2 AND node_id IS NULL",
@@ -263,9 +264,9 @@ pub(crate) fn cidr(row: &Row) -> Result<MeshCidr, Fault> {
     MeshCidr::parse("mesh_cidr", &text).map_err(|error| Fault::new("mesh_cidr", error.problem))
 }
 
-/// The address of a node, if it has one.
-pub(crate) fn address(row: &Row) -> Result<Option<MeshAddress>, Fault> {
-    let Some(text) = rows::get::<Option<String>>(row, "mesh_ip")? else { return Ok(None) };
+/// The address of a node.
+pub(crate) fn address(row: &Row) -> Result<MeshAddress, Fault> {
+    let text: String = rows::get(row, "mesh_ip")?;
     let ip = text.parse().map_err(|_| Fault::new("mesh_ip", "is no address"))?;
-    Ok(Some(MeshAddress { host: rows::get(row, "mesh_host")?, ip }))
+    Ok(MeshAddress { host: rows::get(row, "mesh_host")?, ip })
 }

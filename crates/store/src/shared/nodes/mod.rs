@@ -4,10 +4,10 @@ pub(crate) mod enrol;
 pub(crate) mod hydrate;
 pub(crate) mod mesh;
 pub(crate) mod port;
-pub(crate) mod token_by_hash;
+pub(crate) mod reads;
 pub(crate) mod tokens;
 pub(crate) mod write;
 
 use super::{
-    Backend, Connection, Row, access, broker, json_values, page, row_set, rows, transaction, writes,
+    Backend, Connection, Row, broker, json_values, page, row_set, rows, transaction, writes,
 };

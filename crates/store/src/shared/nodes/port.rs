@@ -3,23 +3,21 @@
 use slipway_app::nodes::port::{Heartbeat, MeshView};
 use slipway_app::ports::store::{Error, Page, Rule};
 use slipway_app::ports::{Listed, NodeStore};
-use slipway_core::broker::snapshot::EnrolSnapshot;
 use slipway_core::ids::{BootstrapTokenId, NodeId, ProjectId, ResourceId};
+use slipway_core::nodes::enrol::EnrolSnapshot;
 use slipway_core::nodes::node::{Node, Reported};
 use slipway_core::nodes::token::{BootstrapToken, SecretHash};
 
-use super::access::scope;
-use super::broker::reads;
-use super::{Backend, enrol, mesh, tokens};
+use super::{Backend, enrol, mesh, reads, tokens};
 
 port! {
     NodeStore {
         read node_mesh(id: NodeId, limit: u32) -> Option<MeshView> = mesh::view;
         statement node_heartbeat(id: NodeId, reported: &Reported)
-            -> Option<Heartbeat> = reads::node_heartbeat;
-        read node_fetch(id: NodeId) -> Option<Node> = reads::node_fetch;
-        read node_list(page: Page<NodeId>) -> Listed<Node> = reads::node_list;
-        read node_list_in(project: ProjectId, page: Page<NodeId>) -> Listed<Node> = scope::nodes;
+            -> Option<Heartbeat> = reads::heartbeat;
+        read node_fetch(id: NodeId) -> Option<Node> = reads::fetch;
+        read node_list(page: Page<NodeId>) -> Listed<Node> = reads::list;
+        read node_list_in(project: ProjectId, page: Page<NodeId>) -> Listed<Node> = reads::list_in;
         read token_fetch(id: BootstrapTokenId) -> Option<BootstrapToken> = tokens::fetch;
         read token_list(resource: ResourceId, page: Page<BootstrapTokenId>)
             -> Listed<BootstrapToken> = tokens::list;

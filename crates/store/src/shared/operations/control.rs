@@ -1,4 +1,4 @@
-//! The mode of the installation, its replicas, and the withheld actions.
+//! The mode of the installation, and its replicas.
 //!
 //! Heartbeats, changes of the mode and decisions about API keys lock the one
 //! row, a few times a minute. Claims, decisions about resources and records
@@ -6,16 +6,15 @@
 
 use std::time::Duration;
 
-use slipway_app::operations::port::{Replica, WithheldAction};
-use slipway_app::ports::store::Page;
-use slipway_core::Phase;
-use slipway_core::blocker::BlockerCode;
-use slipway_core::ids::{ClaimToken, InstallationId, ProvisionedResourceId, ResourceId, Revision};
+use slipway_app::operations::port::Replica;
+use slipway_core::ids::{InstallationId, Revision};
 use slipway_core::operations::control::{Control, ControlCommit, Freeze, Observing, ReplicaReport};
+use slipway_durable::claim::micros;
 use sqlx::Row as _;
 use uuid::Uuid;
 
 use super::access::audit;
+use super::broker::claims;
 use super::transaction::{Load, Written};
 use super::{Connection, Row, rows};
 use crate::failure::Failure;
@@ -130,10 +129,10 @@ async fn write(connection: &mut Connection, decided: &ControlCommit) -> Result<(
     let audit: Vec<_> = decided.audit.iter().collect();
     audit::insert(connection, &audit).await?;
     if let Some(floor) = decided.claim_floor {
-        lift_claims(connection, floor).await?;
+        claims::raise_tokens(connection, floor).await?;
     }
     if decided.wake_all {
-        wake_all(connection).await?;
+        claims::wake_all(connection).await?;
     }
     Ok(())
 }
@@ -160,48 +159,6 @@ async fn replica_upsert(
     Ok(())
 }
 
-/// Ends every claim and fences off its holder. In the order of the ids, like
-/// every statement that locks many of these rows.
-async fn lift_claims(connection: &mut Connection, floor: ClaimToken) -> Result<(), sqlx::Error> {
-    sqlx::query(sql!(
-        "UPDATE provisioned_resources SET claim_token = ",
-        greatest,
-        "(claim_token + 1, $1), claimed_by = NULL, lease_until = NULL WHERE id ",
-        picked_from,
-        "SELECT id FROM provisioned_resources ORDER BY id",
-        for_update,
-        picked_end
-    ))
-    .bind(floor.0)
-    .execute(connection)
-    .await?;
-    Ok(())
-}
-
-/// Wakes every attempt of every partition that is not settled for good.
-async fn wake_all(connection: &mut Connection) -> Result<(), sqlx::Error> {
-    sqlx::query(concat!(
-        "UPDATE provisioned_resources SET ",
-        wake_assignments!(),
-        " WHERE id ",
-        sql!(
-            picked_from,
-            "SELECT id FROM provisioned_resources WHERE status NOT IN ($1, $2) ORDER BY id",
-            for_update,
-            picked_end
-        ),
-    ))
-    .bind(Phase::Failed.as_str())
-    .bind(Phase::Deleted.as_str())
-    .execute(connection)
-    .await?;
-    Ok(())
-}
-
-fn micros(duration: Duration) -> i64 {
-    i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
-}
-
 pub(crate) async fn replicas(connection: &mut Connection, (): ()) -> Result<Vec<Replica>, Failure> {
     let found = sqlx::query(
         "SELECT worker, seen_at, lease_micros, acknowledged FROM replicas ORDER BY worker",
@@ -220,60 +177,4 @@ pub(crate) async fn replicas(connection: &mut Connection, (): ()) -> Result<Vec<
             })
         })
         .collect()
-}
-
-pub(crate) async fn withheld(
-    connection: &mut Connection,
-    page: Page<ProvisionedResourceId>,
-) -> Result<Vec<WithheldAction>, Failure> {
-    let after = page.after.map_or(Uuid::nil(), ProvisionedResourceId::as_uuid);
-    // One line per attempt: a withheld action is more informative than "unreadable".
-    let found = sqlx::query(sql!(
-        "SELECT a.id, a.resource_id, p.name AS project, r.handle, a.status, b.code, b.since, \
-         b.message, b.evidence ->> 'action' AS action FROM blockers b \
-         JOIN provisioned_resources a ON a.id = b.subject_id \
-         JOIN resources r ON r.id = a.resource_id JOIN projects p ON p.id = a.project_id \
-         WHERE b.subject_kind = $1 AND b.subject_id > $2 AND (b.code IN ($3, $4) OR (b.code = $5 \
-         AND NOT EXISTS (SELECT 1 FROM blockers o WHERE o.subject_kind = b.subject_kind \
-         AND o.subject_id = b.subject_id AND o.code IN ($3, $4)))) ORDER BY a.id LIMIT $6"
-    ))
-    .bind(ProvisionedResourceId::KIND)
-    .bind(after)
-    .bind(BlockerCode::Frozen.as_str())
-    .bind(BlockerCode::ObserveOnly.as_str())
-    .bind(BlockerCode::SubstrateUnknown.as_str())
-    .bind(i64::from(page.limit))
-    .fetch_all(&mut *connection)
-    .await?;
-    found
-        .iter()
-        .map(|row| {
-            Ok(WithheldAction {
-                provisioned_resource_id: ProvisionedResourceId::new(row.try_get("id")?),
-                resource_id: ResourceId::new(row.try_get("resource_id")?),
-                project: row.try_get("project")?,
-                handle: row.try_get("handle")?,
-                phase: row.try_get("status")?,
-                action: row.try_get("action")?,
-                since: row.try_get::<Micros, _>("since")?.into(),
-                message: row.try_get("message")?,
-            })
-        })
-        .collect()
-}
-
-pub(crate) async fn open(connection: &mut Connection, (): ()) -> Result<u64, Failure> {
-    let row = sqlx::query(sql!(
-        "SELECT count(*) AS open FROM provisioned_resources WHERE status NOT IN ($1, $2) \
-         AND due_at IS NOT NULL AND (lease_until > ",
-        now,
-        " OR due_at <= ",
-        now,
-        ")"
-    ))
-    .bind(Phase::Failed.as_str())
-    .bind(Phase::Deleted.as_str())
-    .fetch_one(&mut *connection)
-    .await?;
-    Ok(u64::try_from(row.try_get::<i64, _>("open")?).unwrap_or(0))
 }

@@ -5,11 +5,9 @@
 use slipway_app::operations::port::Counts;
 use slipway_core::Phase;
 use slipway_core::blocker::BlockerCode;
-use slipway_core::commit::Recheck;
-use slipway_core::nodes::node::Reachability;
 use sqlx::Row as _;
 
-use super::{Connection, Row, commit};
+use super::{Connection, Row, nodes};
 use crate::failure::Failure;
 
 pub(crate) async fn count(connection: &mut Connection, (): ()) -> Result<Counts, Failure> {
@@ -34,29 +32,7 @@ pub(crate) async fn count(connection: &mut Connection, (): ()) -> Result<Counts,
             counts.blockers.insert(code, number(row, "found")?);
         }
     }
-    let row = sqlx::query(sql!(
-        "SELECT count(*) AS registered, \
-         count(*) FILTER (WHERE last_heartbeat_at IS NULL) AS silent, \
-         count(*) FILTER (WHERE last_heartbeat_at > (SELECT ",
-        now,
-        (minus_micros "$1"),
-        ")) AS healthy, count(*) FILTER (WHERE last_heartbeat_at < (SELECT ",
-        now,
-        (minus_micros "$2"),
-        ")) AS unreachable FROM nodes WHERE deregistered_at IS NULL"
-    ))
-    .bind(commit::recheck_micros(Recheck::After(Reachability::STALE_AFTER)))
-    .bind(commit::recheck_micros(Recheck::After(Reachability::UNREACHABLE_AFTER)))
-    .fetch_one(&mut *connection)
-    .await?;
-    let [registered, silent, healthy, unreachable] =
-        ["registered", "silent", "healthy", "unreachable"].map(|name| number(&row, name));
-    let (registered, silent, healthy, unreachable) = (registered?, silent?, healthy?, unreachable?);
-    counts.nodes.insert(Reachability::Unknown, silent);
-    counts.nodes.insert(Reachability::Healthy, healthy);
-    counts.nodes.insert(Reachability::Unreachable, unreachable);
-    let others = silent.saturating_add(healthy).saturating_add(unreachable);
-    counts.nodes.insert(Reachability::Stale, registered.saturating_sub(others));
+    counts.nodes = nodes::reads::count(connection).await?;
     Ok(counts)
 }
 

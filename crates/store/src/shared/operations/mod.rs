@@ -1,4 +1,4 @@
-//! The installation: its mode, replicas, tasks, counts and retention.
+//! The installation: its mode, replicas, tasks, counts and seed.
 
 pub(crate) mod clock;
 pub(crate) mod control;
@@ -6,10 +6,10 @@ pub(crate) mod counts;
 pub(crate) mod installation;
 pub(crate) mod ping;
 pub(crate) mod port;
-pub(crate) mod retention;
+pub(crate) mod seed;
 pub(crate) mod tasks;
 
 use super::{
-    Backend, Connection, Db, Row, access, broker, catalog, commit, events, history, rows,
+    Backend, Connection, Db, Row, access, broker, catalog, events, nodes, placement, rows,
     transaction,
 };

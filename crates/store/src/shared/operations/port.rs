@@ -2,21 +2,16 @@
 
 use std::time::Duration;
 
-use slipway_app::operations::port::{
-    AuditPruned, ControlRule, Counts, Replica, Task, WithheldAction,
-};
+use slipway_app::operations::port::{ControlRule, Counts, Replica, Task, WithheldAction};
 use slipway_app::ports::OperationsStore;
 use slipway_app::ports::store::{Error, Page};
 use slipway_app::seed::Seed;
 use slipway_core::Timestamp;
-use slipway_core::ids::{
-    AuditEntryId, ClaimToken, ClusterId, InstallationId, ProvisionedResourceId,
-};
+use slipway_core::ids::{ClaimToken, ClusterId, InstallationId, ProvisionedResourceId};
 use slipway_core::operations::control::Control;
-use uuid::Uuid;
 
-use super::catalog::seed;
-use super::{Backend, clock, control, counts, history, installation, retention, tasks};
+use super::broker::withheld;
+use super::{Backend, clock, control, counts, installation, seed, tasks};
 
 /// A probe waits two seconds for an answer; ours comes before its timeout.
 const PING_LIMIT: Duration = Duration::from_millis(1_800);
@@ -28,8 +23,8 @@ port! {
         read control_fetch() -> Control = control::fetch;
         read replica_list() -> Vec<Replica> = control::replicas;
         read withheld_list(page: Page<ProvisionedResourceId>)
-            -> Vec<WithheldAction> = control::withheld;
-        read withheld_unchecked() -> u64 = control::open;
+            -> Vec<WithheldAction> = withheld::list;
+        read withheld_unchecked() -> u64 = withheld::unchecked;
         write task_ensure(name: &str, worker: &str, within: Duration) -> () = tasks::ensure;
         statement task_release(name: &str, claim: ClaimToken, next: Duration, error: Option<&str>)
             -> bool = tasks::release;
@@ -38,7 +33,6 @@ port! {
         read counts() -> Counts = counts::count;
         read database_now() -> Timestamp = clock::now;
         write schedule_pull_in(jump: Duration, lease: Duration) -> u64 = clock::pull_in;
-        write history_prune(keep: Duration, limit: u32) -> u64 = history::prune;
     }
     by_hand {
         async fn ping(&self) -> Result<(), Error> {
@@ -61,21 +55,6 @@ port! {
                 return Ok(None);
             }
             self.statement((name, worker, lease), tasks::claim).await
-        }
-
-        async fn audit_prune(
-            &self,
-            keep: Duration,
-            after: Option<AuditEntryId>,
-            limit: u32,
-        ) -> Result<AuditPruned, Error> {
-            let after = after.map_or(Uuid::nil(), |id| id.as_uuid());
-            let Some((until, more)) = self.read((keep, after, limit), retention::audit_page).await?
-            else {
-                return Ok(AuditPruned { removed: 0, next: None });
-            };
-            let removed = self.statement((keep, after, until), retention::audit).await?;
-            Ok(AuditPruned { removed, next: more.then(|| AuditEntryId::new(until)) })
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use slipway_app::placement::port::ClusterIdentity;
 use slipway_app::ports::Listed;
 use slipway_app::ports::store::Page;
 use slipway_core::Refusal;
@@ -13,6 +14,7 @@ use slipway_core::placement::cluster::{
     NamespacePrefix, Verification,
 };
 use slipway_core::placement::namespace::NamespacePhase;
+use sqlx::Row as _;
 
 use super::catalog::project;
 use super::page::{after, fetch_one, fetch_page, now};
@@ -153,6 +155,32 @@ pub(crate) fn assignment(row: &Row) -> Result<ClusterAssignment, Fault> {
         created_at: rows::time(row, "created_at")?,
         updated_at: rows::time(row, "updated_at")?,
     })
+}
+
+/// A cluster of an engine that this version does not know is left to a replica
+/// that knows it; it is logged and left out.
+pub(crate) async fn identities(
+    connection: &mut Connection,
+    (): (),
+) -> Result<Vec<ClusterIdentity>, Failure> {
+    let found = sqlx::query("SELECT id, name, engine, substrate_uid FROM clusters ORDER BY id")
+        .fetch_all(&mut *connection)
+        .await?;
+    let mut clusters = Vec::with_capacity(found.len());
+    for row in &found {
+        let engine: String = row.try_get("engine")?;
+        let name: String = row.try_get("name")?;
+        match Engine::parse(&engine) {
+            Some(engine) => clusters.push(ClusterIdentity {
+                id: ClusterId::new(row.try_get("id")?),
+                name,
+                engine,
+                substrate_uid: row.try_get("substrate_uid")?,
+            }),
+            None => tracing::warn!(name, engine, "left out a cluster of an unknown engine"),
+        }
+    }
+    Ok(clusters)
 }
 
 pub(crate) const INSERT: RowSet<Cluster> = insert_rows!(guarded, "clusters", |cluster: &Cluster| {

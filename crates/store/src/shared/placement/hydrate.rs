@@ -7,6 +7,17 @@ use uuid::Uuid;
 use super::{Row, rows};
 use crate::fault::Fault;
 
+/// The placements `s` of projects on clusters `c`, with the columns that [`placement`] reads.
+macro_rules! select_placements {
+    () => {
+        "SELECT s.project_id, s.cluster_id AS p_cluster_id, c.name AS p_cluster, \
+         s.namespace AS p_namespace, s.namespace_phase AS p_namespace_phase, \
+         c.substrate_uid AS p_substrate_uid, s.status AS p_status \
+         FROM cluster_assignments s JOIN clusters c ON c.id = s.cluster_id "
+    };
+}
+pub(crate) use select_placements;
+
 /// `None` if the project is not assigned to a cluster.
 pub(crate) fn placement(row: &Row) -> Result<Option<Placement>, Fault> {
     let Some(cluster_id) = rows::get::<Option<Uuid>>(row, "p_cluster_id")? else {

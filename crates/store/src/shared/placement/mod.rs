@@ -5,8 +5,9 @@ pub(crate) mod definitions;
 pub(crate) mod hydrate;
 pub(crate) mod namespace;
 pub(crate) mod port;
+pub(crate) mod seed;
 pub(crate) mod write;
 
 use super::{
-    Backend, Connection, Row, catalog, deletion, page, row_set, rows, table, transaction, writes,
+    Backend, Connection, Row, broker, catalog, page, row_set, rows, table, transaction, writes,
 };

@@ -201,19 +201,6 @@ pub(crate) async fn kinds(
     Ok(kinds.into_iter().map(|defined| defined.composite_type).collect())
 }
 
-pub(crate) async fn wake(connection: &mut Connection, project: ProjectId) -> Result<(), Failure> {
-    sqlx::query(concat!(
-        "UPDATE provisioned_resources SET ",
-        wake_assignments!(),
-        " WHERE project_id = $1 AND status <> $2 AND due_at IS NOT NULL"
-    ))
-    .bind(project.as_uuid())
-    .bind(Phase::Deleted.as_str())
-    .execute(&mut *connection)
-    .await?;
-    Ok(())
-}
-
 pub(crate) async fn verified(
     connection: &mut Connection,
     (cluster, found): (ClusterId, &Found),

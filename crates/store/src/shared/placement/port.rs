@@ -9,12 +9,12 @@ use slipway_core::placement::cluster::{Candidate, ClusterAssignment, ClusterAssi
 use slipway_core::placement::definitions::{DefinitionsView, Demand};
 use slipway_core::placement::shared_objects::ProjectNamespace;
 
-use super::deletion::leak_rows;
+use super::broker::claims;
 use super::{Backend, cluster, definitions, namespace};
 
 port! {
     PlacementStore {
-        read cluster_list() -> Vec<ClusterIdentity> = leak_rows::clusters;
+        read cluster_list() -> Vec<ClusterIdentity> = cluster::identities;
         read cluster_candidates(region: &str, project: &str)
             -> Vec<Candidate> = namespace::candidates;
         read cluster_kinds(cluster: ClusterId) -> Vec<CompositeType> = namespace::kinds;
@@ -24,7 +24,7 @@ port! {
         read cluster_assignment_list(page: Page<ProjectId>)
             -> Listed<ClusterAssignment> = cluster::assignment_list;
         read project_namespace_list(cluster: ClusterId) -> Vec<ProjectNamespace> = namespace::list;
-        statement project_namespace_wake(project: ProjectId) -> () = namespace::wake;
+        statement project_namespace_wake(project: ProjectId) -> () = claims::wake_project;
         read demand_list(cluster: ClusterId) -> Vec<Demand> = definitions::demands;
         read definitions_list(blueprint: BlueprintId, page: Page<ClusterId>)
             -> Listed<DefinitionsView> = definitions::list;

@@ -1,9 +1,30 @@
-//! Leaks in our own API: objects that no row claims, and rows without their
-//! object.
+//! Deletions; leaks: objects that no row claims, and rows without their object.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
+
+/// One deletion.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Deletion {
+    pub id: String,
+    pub kind: String,
+    pub target_id: String,
+    /// `scheduled`, `running`, `done`, `purging`, `purged`, `cancelled`, `restored`.
+    pub state: String,
+    pub requested_by: String,
+    pub reason: String,
+    pub members: Vec<DeletionMember>,
+    pub requested_at: String,
+    pub done_at: Option<String>,
+    pub restorable_until: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct DeletionMember {
+    pub kind: String,
+    pub id: String,
+}
 
 /// One leak.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

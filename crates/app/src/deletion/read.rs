@@ -1,0 +1,36 @@
+//! Reads deletions.
+
+use slipway_core::deletion::record::Deletion;
+use slipway_core::error::ErrorKind;
+use slipway_core::ids::DeletionId;
+
+use crate::access::authorise::{Caller, Operation, authorise};
+use crate::access::port::Owned;
+use crate::access::reach::{not_found, reach};
+use crate::ports::Listed;
+use crate::ports::store::Page;
+use crate::{Context, Error};
+
+pub async fn deletion(
+    context: &Context,
+    caller: &Caller,
+    id: DeletionId,
+) -> Result<Deletion, Error> {
+    authorise(caller, Operation::DeletionRead)?;
+    let missing = || not_found(ErrorKind::DeletionNotFound, "deletion", id);
+    reach(context, caller, Owned::Deletion(id), missing).await?;
+    let found = context.stores.deletion.deletion_fetch(id).await?;
+    found.ok_or_else(missing)
+}
+
+pub async fn deletions(
+    context: &Context,
+    caller: &Caller,
+    page: Page<DeletionId>,
+) -> Result<Listed<Deletion>, Error> {
+    authorise(caller, Operation::DeletionRead)?;
+    Ok(match caller.project {
+        Some(own) => context.stores.deletion.deletion_list_in(own, page).await?,
+        None => context.stores.deletion.deletion_list(page).await?,
+    })
+}

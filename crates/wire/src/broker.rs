@@ -1,0 +1,124 @@
+//! Resources, their attempts and their history.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use crate::blocker::Blocker;
+use crate::catalog::EffectiveLabel;
+use crate::nodes::Node;
+
+/// `POST /api/v1/resources`. What is not named takes the installation's
+/// default (`default` project, the project's only credential, the newest
+/// version of the blueprint).
+#[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DeclareResource {
+    /// Project name or id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
+    /// The name of the slot, unique in the project among the not deleted.
+    #[schema(pattern = "^[a-z0-9]([a-z0-9-]*[a-z0-9])?$", max_length = 63)]
+    pub handle: String,
+    /// Blueprint slug.
+    pub blueprint: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// Credential name or id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub credential: Option<String>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub parameters: BTreeMap<String, Value>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+}
+
+/// One declared resource with its current attempt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Resource {
+    pub id: String,
+    pub project_id: String,
+    pub handle: String,
+    pub labels: BTreeMap<String, String>,
+    /// The project's labels overlaid by its own.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub effective_labels: BTreeMap<String, EffectiveLabel>,
+    pub blueprint: String,
+    pub blueprint_version: String,
+    pub engine: String,
+    pub phase: String,
+    pub phase_since: String,
+    pub revision: i64,
+    pub created_at: String,
+    pub updated_at: String,
+    pub deleted_at: Option<String>,
+    /// The deletion that takes it down, if one was asked for.
+    pub deletion_id: Option<String>,
+    pub attempt: Attempt,
+    pub node: Option<Node>,
+    pub blockers: Vec<Blocker>,
+}
+
+/// `GET /api/v1/resources/{id}`: the same, with what was observed, every attempt
+/// and the history of the current one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ResourceDetail {
+    #[serde(flatten)]
+    pub resource: Resource,
+    /// What the last recorded observation found; `null` before the first one.
+    pub observed: Option<Value>,
+    /// Newest first, at most a hundred.
+    #[serde(default)]
+    pub attempts: Vec<AttemptSummary>,
+    /// Changes of phase of the current attempt, newest first, at most a hundred.
+    #[serde(default)]
+    pub history: Vec<HistoryEntry>,
+}
+
+/// One of the attempts to fill a slot, in short.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct AttemptSummary {
+    pub id: String,
+    pub number: i32,
+    pub phase: String,
+    pub phase_since: String,
+    /// When it was proven a second time that nothing is left of it.
+    pub absence_proven_at: Option<String>,
+}
+
+/// One filling of the slot: the ProvisionedResource.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Attempt {
+    pub id: String,
+    pub number: i32,
+    /// Moves with every change of phase; events carry it.
+    pub revision: i64,
+    pub phase: String,
+    pub xr_name: String,
+    pub parameters: BTreeMap<String, Value>,
+    pub deletion_requested_at: Option<String>,
+    /// When it was proven a second time that nothing is left of it.
+    pub absence_proven_at: Option<String>,
+    pub failure_reason: Option<String>,
+    pub created_at: String,
+    pub updated_at: String,
+}
+
+/// One change of phase.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct HistoryEntry {
+    pub at: String,
+    pub from: Option<String>,
+    pub to: String,
+    pub why: String,
+}
+
+/// `POST /api/v1/resources/{id}/retry`.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Retry {
+    #[schema(min_length = 1, max_length = 500)]
+    pub reason: String,
+}

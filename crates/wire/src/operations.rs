@@ -1,0 +1,173 @@
+//! The installation: its mode, probes, loops, explanations, withheld actions.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use crate::blocker::Blocker;
+use crate::broker::HistoryEntry;
+use crate::nodes::Node;
+
+/// `GET /api/v1/explain/{kind}/{id}`: why something is where it is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Explanation {
+    /// `resource`, `node`, `deletion`, `project`, `cluster`, `token` or `leak`.
+    pub kind: String,
+    pub id: String,
+    pub name: String,
+    /// Its phase, where it has one.
+    pub state: String,
+    pub since: String,
+    /// One sentence: what has to happen for the state to change.
+    pub waiting_for: Option<String>,
+    /// When the wait becomes a blocker.
+    pub deadline: Option<String>,
+    /// The deadline has passed.
+    pub overdue: bool,
+    /// One sentence: what happens next if nobody does anything.
+    pub next: String,
+    /// When the loop checks it again at the latest.
+    pub next_check_at: Option<String>,
+    /// Who works on it just now.
+    pub held_by: Option<Holder>,
+    /// What else is known, by name.
+    pub facts: BTreeMap<String, Value>,
+    /// What the last observation of the substrate found.
+    pub observed: Value,
+    pub node: Option<Node>,
+    pub blockers: Vec<Blocker>,
+    /// What belongs to it and is of interest, with its blockers.
+    pub parts: Vec<ExplainedPart>,
+    pub history: Vec<HistoryEntry>,
+}
+
+/// A worker with a claim, and when its lease ends unless it is renewed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Holder {
+    pub worker: String,
+    pub until: String,
+}
+
+/// Something that belongs to what is explained.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ExplainedPart {
+    pub kind: String,
+    pub id: String,
+    pub name: String,
+    pub state: String,
+    pub since: Option<String>,
+    /// Its relation to what is explained.
+    pub about: Option<String>,
+    pub blockers: Vec<Blocker>,
+}
+
+/// `GET /api/v1/loops`: the status of every loop.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct LoopStatus {
+    pub name: String,
+    pub activations: u64,
+    pub last_activation_at: Option<String>,
+    pub last_error: Option<String>,
+    pub claimed: u64,
+    pub failed: u64,
+}
+
+/// `GET /readyz`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Readiness {
+    pub ready: bool,
+    pub probes: Vec<Probe>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Probe {
+    pub name: String,
+    pub ok: bool,
+    pub detail: String,
+}
+
+/// `GET /api/v1/control`: the mode of the installation and who obeys it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Control {
+    pub installation_id: String,
+    /// `acting`, `frozen` or `observing`.
+    pub mode: String,
+    /// Moves with every change of the mode.
+    pub revision: i64,
+    pub freeze: Option<Freeze>,
+    pub observing: Option<Observing>,
+    /// No action that began under an earlier mode is under way anywhere.
+    pub settled: bool,
+    pub replicas: Vec<Replica>,
+    /// How nodes reach this installation, if it was ever configured.
+    pub public_url: Option<String>,
+}
+
+/// Nothing outside is changed until then.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Freeze {
+    pub since: String,
+    pub until: String,
+    pub by: String,
+    pub reason: String,
+}
+
+/// Nothing outside is changed until a person resumes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Observing {
+    pub since: String,
+    pub by: String,
+    pub reason: String,
+}
+
+/// A control plane that shares the work.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Replica {
+    pub worker: String,
+    pub seen_at: String,
+    /// Everything it does obeys the mode in force.
+    pub obeys: bool,
+    /// No heartbeat for longer than its lease; its actions are over.
+    pub lapsed: bool,
+}
+
+/// `PUT /api/v1/control/freeze`. An hour if no length is given.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PutFreeze {
+    #[schema(min_length = 1, max_length = 500)]
+    pub reason: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub for_seconds: Option<u64>,
+}
+
+/// `POST /api/v1/control/resume`.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Resume {
+    #[schema(min_length = 1, max_length = 500)]
+    pub reason: String,
+}
+
+/// The header with the version of the replica that answered.
+pub const VERSION: &str = "slipway-version";
+
+/// Header of the list of withheld actions: how many resources were not checked
+/// yet, so that the list may still grow.
+pub const WITHHELD_UNCHECKED: &str = "slipway-withheld-unchecked";
+
+/// One line of `GET /api/v1/control/withheld`: what would be done to one resource.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct WithheldAction {
+    pub resource_id: String,
+    pub provisioned_resource_id: String,
+    pub project: String,
+    pub handle: String,
+    pub phase: String,
+    /// `apply`, `delete` or `drain`; `unknown` if the substrate cannot be read.
+    pub action: String,
+    pub since: String,
+    pub message: String,
+}
