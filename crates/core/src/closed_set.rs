@@ -21,7 +21,7 @@ macro_rules! closed_set {
             }
 
             /// The member that a field of a request names; the refusal lists them all.
-            pub fn given(field: &str, text: &str) -> Result<Self, $crate::error::Refusal> {
+            pub fn parse_field(field: &str, text: &str) -> Result<Self, $crate::error::Refusal> {
                 Self::parse(text).ok_or_else(|| {
                     let all: Vec<_> = Self::ALL.iter().map(|item| item.as_str()).collect();
                     let problem = format!("must be one of {}", all.join(", "));

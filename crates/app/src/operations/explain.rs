@@ -32,7 +32,7 @@ pub async fn explain(
     kind: &str,
     reference: &str,
 ) -> Result<Explanation, Error> {
-    match ExplainedKind::given("kind", kind)? {
+    match ExplainedKind::parse_field("kind", kind)? {
         ExplainedKind::Resource => resource(context, caller, id(reference)?).await,
         ExplainedKind::Node => node(context, caller, reference).await,
         ExplainedKind::Deletion => deletion(context, caller, reference).await,

@@ -51,7 +51,7 @@ pub async fn create(
     let new = NewCluster {
         id: ClusterId::new(context.entropy.uuid()),
         name: Name::parse("name", name)?,
-        engine: Engine::given("engine", engine)?,
+        engine: Engine::parse_field("engine", engine)?,
         namespace_prefix: NamespacePrefix::parse(prefix)?,
         region: region.map(|region| Name::parse("region", region)).transpose()?,
         access: access.map(ClusterAccess::parse).transpose()?,

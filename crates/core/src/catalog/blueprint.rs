@@ -76,13 +76,13 @@ impl VersionContent {
             xrd: document("xrd", &given.xrd, MAX_DOCUMENT)?,
             composition: document("composition", &given.composition, MAX_DOCUMENT)?,
             parameter_schema: schema(given.parameters)?,
-            injection_strategy: InjectionStrategy::given(
+            injection_strategy: InjectionStrategy::parse_field(
                 "injection_strategy",
                 &given.injection_strategy,
             )?,
             mesh_role: match &given.mesh_role {
                 None => MeshRole::Node,
-                Some(text) => MeshRole::given("mesh_role", text)?,
+                Some(text) => MeshRole::parse_field("mesh_role", text)?,
             },
             provider_kinds: provider_kinds(given.provider_kinds)?,
             install_definitions: given.install_definitions,

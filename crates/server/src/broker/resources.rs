@@ -68,7 +68,7 @@ pub(super) async fn list(call: Call) -> Answered {
         show_deleted: query.flag("show_deleted")?,
     };
     if let Some(phase) = &filter.phase {
-        Phase::given("phase", phase)?;
+        Phase::parse_field("phase", phase)?;
     }
     let found = read::resources(&call.context, &call.caller, &filter, page).await?;
     let now = call.now();

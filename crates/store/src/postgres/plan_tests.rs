@@ -10,7 +10,7 @@ use super::connect::with_limits;
 use super::shared::broker::list::{self, Walk};
 use super::shared::deletion::reads;
 use super::shared::events::of_project;
-use super::shared::migrate;
+use super::shared::{history, migrate};
 use crate::id_list::IdList;
 
 /// Twice as many rows belong to other projects; enough to tell from a page.
@@ -48,7 +48,12 @@ async fn fill(connection: &mut sqlx::PgConnection, project: Uuid, name: &str, co
          INSERT INTO provisioned_resources (id, resource_id, project_id, blueprint_version_id, \
             cloud_credential_id, attempt, status, xr_name, parameter_values, partition) \
             SELECT gen_random_uuid(), id, '{project}', '{CATALOG}', '{CATALOG}', 1, 'Ready', \
-            'x', '{{}}', '{CATALOG}' FROM resources WHERE project_id = '{project}'"
+            'x', '{{}}', '{CATALOG}' FROM resources WHERE project_id = '{project}'; \
+         INSERT INTO state_changes (subject_id, revision, to_state, why) \
+            SELECT '{project}', n, 'x', 'x' {rows}; \
+         INSERT INTO audit_entries (id, actor, verb, subject_kind, subject_id, details, \
+            changed_id, changed_revision, to_state, why) SELECT gen_random_uuid(), 'x', 'x', \
+            'x', gen_random_uuid(), '{{}}', '{project}', {count} + n, 'x', 'x' {rows}"
     );
     run(connection, insert).await;
 }
@@ -106,6 +111,7 @@ async fn a_list_reads_what_it_answers() {
             0.0,
         ),
         ("blocked", list(Walk::Attempts(attempts)), format!("'{nil}', '{{{own}}}', 100"), 0.0),
+        ("history", history::LIST.to_owned(), format!("'{own}'"), 40.0),
     ];
     fill_catalog(&mut connection).await;
     for (name, statement, parameters, _) in &statements {

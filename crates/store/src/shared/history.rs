@@ -64,20 +64,17 @@ pub(crate) async fn append(
     Ok(writes::write(connection, INSERT, &rows).await?)
 }
 
+pub(crate) const LIST: &str = "SELECT revision, at, from_state, to_state, why \
+        FROM state_changes WHERE subject_id = $1 \
+     UNION ALL SELECT changed_revision, at, from_state, to_state, why \
+        FROM audit_entries WHERE changed_id = $1 \
+     ORDER BY revision";
+
 pub(crate) async fn list(
     connection: &mut Connection,
     id: ProvisionedResourceId,
 ) -> Result<Vec<HistoryLine>, Failure> {
-    let found = sqlx::query(
-        "SELECT revision, at, from_state, to_state, why FROM state_changes \
-            WHERE subject_id = $1 \
-         UNION ALL SELECT changed_revision, at, from_state, to_state, why FROM audit_entries \
-            WHERE changed_id = $1 \
-         ORDER BY revision",
-    )
-    .bind(id.as_uuid())
-    .fetch_all(&mut *connection)
-    .await?;
+    let found = sqlx::query(LIST).bind(id.as_uuid()).fetch_all(&mut *connection).await?;
     let lines = found.iter().map(|row| {
         Ok(HistoryLine {
             at: row.try_get::<Micros, _>("at")?.into(),
