@@ -10,6 +10,7 @@ use sqlx::types::Json;
 use uuid::Uuid;
 
 use super::json_values::JsonTime;
+use super::page::count_by;
 use super::{Connection, Row, rows, writes};
 use crate::failure::Failure;
 use crate::fault::Fault;
@@ -114,4 +115,12 @@ pub(crate) fn hydrate(row: &Row) -> Result<Blocker, Fault> {
         evidence: rows::json(row, "evidence")?,
         next_retry_at: rows::time_or_null(row, "next_retry_at")?,
     })
+}
+
+/// How many blockers there are of each code that this version knows.
+pub(crate) async fn count_by_code(
+    connection: &mut Connection,
+) -> Result<BTreeMap<BlockerCode, u64>, sqlx::Error> {
+    let statement = "SELECT code AS name, count(*) AS found FROM blockers GROUP BY code";
+    count_by(connection, statement, BlockerCode::parse).await
 }

@@ -2,6 +2,8 @@
 //! row that cannot be read is an error with its id if it is the requested one,
 //! and left out of a list, since one bad row must not hide the others.
 
+use std::collections::BTreeMap;
+
 use slipway_app::ports::Listed;
 use slipway_app::ports::store::Page;
 use slipway_core::Timestamp;
@@ -128,6 +130,23 @@ pub(crate) async fn ensure(
 ) -> Result<Uuid, sqlx::Error> {
     insert.execute(&mut *connection).await?;
     find.fetch_one(connection).await?.try_get("id")
+}
+
+/// The counts of a statement that answers `name` and `found`, by the names that this
+/// version knows.
+pub(crate) async fn count_by<K: Ord>(
+    connection: &mut Connection,
+    statement: &'static str,
+    parse: impl Fn(&str) -> Option<K>,
+) -> Result<BTreeMap<K, u64>, sqlx::Error> {
+    let mut counts = BTreeMap::new();
+    for row in sqlx::query(statement).fetch_all(connection).await? {
+        if let Some(key) = parse(row.try_get("name")?) {
+            let found: i64 = row.try_get("found")?;
+            counts.insert(key, u64::try_from(found).unwrap_or(0));
+        }
+    }
+    Ok(counts)
 }
 
 /// The unique index refused: somebody took the name after it was read as free.

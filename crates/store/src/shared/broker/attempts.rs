@@ -1,6 +1,8 @@
 //! Attempts as their rows are, for explanations. No row is hydrated here, so
 //! one that breaks an invariant is shown like any other.
 
+use std::collections::BTreeMap;
+
 use slipway_app::broker::port::AttemptFilter;
 use slipway_core::Phase;
 use slipway_core::ids::{Partition, ProvisionedResourceId, ResourceId};
@@ -8,6 +10,7 @@ use slipway_core::operations::explanation::{AttemptLine, Holder, PhaseCount};
 use sqlx::{QueryBuilder, Row as _};
 use uuid::Uuid;
 
+use super::page::count_by;
 use super::{Connection, Db, Row, rows, snapshot};
 use crate::failure::Failure;
 use crate::fault::Fault;
@@ -116,6 +119,17 @@ pub(crate) async fn counts(
             })
         })
         .collect()
+}
+
+/// A phase that this version does not know is a quarantined row, and shown as a blocker.
+/// No index supports this scan: every change of phase would write it, and it would be
+/// read a few times a minute.
+pub(crate) async fn count_by_phase(
+    connection: &mut Connection,
+) -> Result<BTreeMap<Phase, u64>, sqlx::Error> {
+    let statement =
+        "SELECT status AS name, count(*) AS found FROM provisioned_resources GROUP BY status";
+    count_by(connection, statement, Phase::parse).await
 }
 
 pub(crate) async fn holders(

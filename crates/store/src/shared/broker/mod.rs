@@ -16,6 +16,7 @@ pub(crate) mod reads;
 pub(crate) mod recorded;
 pub(crate) mod retention;
 pub(crate) mod snapshot;
+pub(crate) mod users;
 pub(crate) mod withheld;
 pub(crate) mod write;
 

@@ -13,6 +13,7 @@ use slipway_core::ids::{CloudCredentialId, CloudId, DeletionId, ProjectId, Revis
 use sqlx::Row as _;
 use uuid::Uuid;
 
+use super::broker::users;
 use super::page::{Query, after, as_id, count, fetch_one, listed, now};
 use super::row_set::RowSet;
 use super::table::{self, Lock, Table};
@@ -154,12 +155,9 @@ async fn uses(
     let projects = "SELECT count(*) AS found FROM credential_assignments g \
          JOIN projects p ON p.id = g.project_id AND p.deleted_at IS NULL \
          WHERE g.cloud_credential_id = $1";
-    let resources = "SELECT count(DISTINCT r.id) AS found FROM provisioned_resources a \
-         JOIN resources r ON r.id = a.resource_id AND r.deleted_at IS NULL \
-         WHERE a.cloud_credential_id = $1";
     Ok((
         count(connection, projects, id.as_uuid()).await?,
-        count(connection, resources, id.as_uuid()).await?,
+        users::of_credential(connection, id).await?,
     ))
 }
 
@@ -187,7 +185,7 @@ impl Load for AssignmentOf<'_> {
         let (mut assignment, mut resources) = (None, 0);
         if let (Some(project), Some(credential)) = (&project, &credential) {
             assignment = lock_assignment(connection, project.id, credential.id).await?;
-            resources = users(connection, project.id, credential.id).await?;
+            resources = users::of_assignment(connection, project.id, credential.id).await?;
         }
         let now = now(connection).await?;
         Ok(CredentialAssignmentSnapshot { now, project, credential, assignment, resources })
@@ -211,25 +209,6 @@ async fn lock_assignment(
     let Some(row) = row else { return Ok(None) };
     let created_at = row.try_get::<Micros, _>("created_at")?.into();
     Ok(Some(CredentialAssignment { project_id: project, credential_id: credential, created_at }))
-}
-
-/// A declaration locks the assignment that it uses for share, so under the lock
-/// for update this count cannot change.
-async fn users(
-    connection: &mut Connection,
-    project: ProjectId,
-    credential: CloudCredentialId,
-) -> Result<i64, sqlx::Error> {
-    sqlx::query(
-        "SELECT count(DISTINCT r.id) AS found FROM resources r \
-         JOIN provisioned_resources a ON a.resource_id = r.id \
-         WHERE r.project_id = $1 AND r.deleted_at IS NULL AND a.cloud_credential_id = $2",
-    )
-    .bind(project.as_uuid())
-    .bind(credential.as_uuid())
-    .fetch_one(connection)
-    .await?
-    .try_get("found")
 }
 
 pub(crate) async fn assignment_list(

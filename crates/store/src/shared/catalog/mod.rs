@@ -3,6 +3,7 @@
 pub(crate) mod blueprint;
 pub(crate) mod cloud;
 pub(crate) mod credential;
+pub(crate) mod for_declaration;
 pub(crate) mod label;
 pub(crate) mod port;
 pub(crate) mod project;
@@ -10,4 +11,6 @@ pub(crate) mod seed;
 pub(crate) mod version_hydrate;
 pub(crate) mod write;
 
-use super::{Backend, Connection, Row, nodes, page, row_set, rows, table, transaction, writes};
+use super::{
+    Backend, Connection, Row, broker, nodes, page, row_set, rows, table, transaction, writes,
+};

@@ -9,8 +9,9 @@ use slipway_core::text::Labels;
 use sqlx::Row as _;
 use uuid::Uuid;
 
+use super::broker::users;
 use super::nodes::mesh;
-use super::page::{count, hydrate, now};
+use super::page::{hydrate, now};
 use super::row_set::RowSet;
 use super::table::{self, Table};
 use super::{Connection, Row, rows};
@@ -30,7 +31,7 @@ impl Table for Project {
         let project = lock(connection, key).await?;
         let (resources, mesh_nodes) = match &project {
             Some(project) => (
-                live_resources(connection, project.id).await?,
+                users::live_resources(connection, project.id).await?,
                 mesh::live_nodes(connection, project.id).await?,
             ),
             None => (0, 0),
@@ -60,29 +61,6 @@ pub(crate) async fn lock(
     reference: &str,
 ) -> Result<Option<Project>, Failure> {
     table::lock::<Project>(connection, reference).await
-}
-
-/// Declarations lock the project, so under its lock this count cannot change.
-pub(crate) async fn live_resources(
-    connection: &mut Connection,
-    project: ProjectId,
-) -> Result<i64, sqlx::Error> {
-    let statement =
-        "SELECT count(*) AS found FROM resources WHERE project_id = $1 AND deleted_at IS NULL";
-    count(connection, statement, project.as_uuid()).await
-}
-
-/// The same, plus those that still await their deletion verification, which
-/// observes the cluster of the project.
-pub(crate) async fn placed_resources(
-    connection: &mut Connection,
-    project: ProjectId,
-) -> Result<i64, sqlx::Error> {
-    let statement = "SELECT count(*) AS found FROM resources AS r WHERE r.project_id = $1 \
-         AND (r.deleted_at IS NULL OR EXISTS (SELECT 1 FROM provisioned_resources AS a \
-            WHERE a.resource_id = r.id AND a.status = 'Deleted' \
-            AND a.absence_proven_at IS NULL AND a.due_at IS NOT NULL))";
-    count(connection, statement, project.as_uuid()).await
 }
 
 pub(crate) async fn labels(

@@ -16,6 +16,7 @@ use slipway_core::placement::cluster::{
 use slipway_core::placement::namespace::NamespacePhase;
 use sqlx::Row as _;
 
+use super::broker::users;
 use super::catalog::project;
 use super::page::{after, fetch_one, fetch_page, now};
 use super::row_set::RowSet;
@@ -88,7 +89,7 @@ impl Load for PlacementOf<'_> {
                 concat!(select_assignment!(), "WHERE s.project_id = $1", sql!(for_update));
             let query = sqlx::query(statement).bind(project.id.as_uuid());
             current = fetch_one(connection, query, "id", assignment).await?;
-            resources = project::placed_resources(connection, project.id).await?;
+            resources = users::placed_resources(connection, project.id).await?;
         }
         let now = now(connection).await?;
         Ok(ClusterAssignmentSnapshot { now, project, cluster, assignment: current, resources })

@@ -14,7 +14,8 @@ use sqlx::Row as _;
 use sqlx::types::Json;
 use uuid::Uuid;
 
-use super::catalog::{project, version_hydrate};
+use super::broker::users;
+use super::catalog::version_hydrate;
 use super::cluster::{self, Verified};
 use super::page::{as_id, fetch_one, hydrate, now, readable};
 use super::transaction::Load;
@@ -62,7 +63,7 @@ macro_rules! select {
 }
 
 /// The clouds and credentials used by resources whose absence is not proven for
-/// good, as [`project::placed_resources`] counts them.
+/// good, as [`users::placed_resources`] counts them.
 macro_rules! uses {
     ($which:literal) => {
         concat!(
@@ -99,7 +100,7 @@ pub(crate) async fn list(
             ProjectNamespace { now, assignment, project_deleted, resources: 0, uses };
         // Only leaving projects need the count, and few leave at a time.
         if project_namespace.is_leaving() {
-            project_namespace.resources = project::placed_resources(connection, project).await?;
+            project_namespace.resources = users::placed_resources(connection, project).await?;
         }
         project_namespaces.push(project_namespace);
     }
@@ -173,7 +174,7 @@ impl Load for PlacementOf {
             now: now(connection).await?,
             assignment,
             project_deleted,
-            resources: project::placed_resources(connection, project).await?,
+            resources: users::placed_resources(connection, project).await?,
             uses: used.remove(&project.as_uuid()).unwrap_or_default(),
         })
     }

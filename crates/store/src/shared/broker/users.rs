@@ -1,0 +1,60 @@
+//! Counts the resources that use a project, a credential or an assignment.
+
+use slipway_core::ids::{CloudCredentialId, ProjectId};
+use sqlx::Row as _;
+
+use super::Connection;
+use super::page::count;
+
+/// Declarations lock the project, so under its lock this count cannot change.
+pub(crate) async fn live_resources(
+    connection: &mut Connection,
+    project: ProjectId,
+) -> Result<i64, sqlx::Error> {
+    let statement =
+        "SELECT count(*) AS found FROM resources WHERE project_id = $1 AND deleted_at IS NULL";
+    count(connection, statement, project.as_uuid()).await
+}
+
+/// The same, plus those that still await their deletion verification, which
+/// observes the cluster of the project.
+pub(crate) async fn placed_resources(
+    connection: &mut Connection,
+    project: ProjectId,
+) -> Result<i64, sqlx::Error> {
+    let statement = "SELECT count(*) AS found FROM resources AS r WHERE r.project_id = $1 \
+         AND (r.deleted_at IS NULL OR EXISTS (SELECT 1 FROM provisioned_resources AS a \
+            WHERE a.resource_id = r.id AND a.status = 'Deleted' \
+            AND a.absence_proven_at IS NULL AND a.due_at IS NOT NULL))";
+    count(connection, statement, project.as_uuid()).await
+}
+
+/// How many live resources were made with this credential, of any project.
+pub(crate) async fn of_credential(
+    connection: &mut Connection,
+    credential: CloudCredentialId,
+) -> Result<i64, sqlx::Error> {
+    let statement = "SELECT count(DISTINCT r.id) AS found FROM provisioned_resources a \
+         JOIN resources r ON r.id = a.resource_id AND r.deleted_at IS NULL \
+         WHERE a.cloud_credential_id = $1";
+    count(connection, statement, credential.as_uuid()).await
+}
+
+/// A declaration locks the assignment that it uses for share, so under the lock
+/// for update this count cannot change.
+pub(crate) async fn of_assignment(
+    connection: &mut Connection,
+    project: ProjectId,
+    credential: CloudCredentialId,
+) -> Result<i64, sqlx::Error> {
+    sqlx::query(
+        "SELECT count(DISTINCT r.id) AS found FROM resources r \
+         JOIN provisioned_resources a ON a.resource_id = r.id \
+         WHERE r.project_id = $1 AND r.deleted_at IS NULL AND a.cloud_credential_id = $2",
+    )
+    .bind(project.as_uuid())
+    .bind(credential.as_uuid())
+    .fetch_one(connection)
+    .await?
+    .try_get("found")
+}
