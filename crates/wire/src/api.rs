@@ -135,7 +135,7 @@ pub struct Node {
     pub last_heartbeat_at: Option<String>,
     pub drain_requested_at: Option<String>,
     pub deregistered_at: Option<String>,
-    /// `acknowledged`, `immediate`, `substrate_absent`, `forced`, `replaced` or `left`.
+    /// `acknowledged`, `immediate`, `substrate_absent`, `forced` or `left`.
     pub deregistered_how: Option<String>,
     pub deregistered_by: Option<String>,
     pub deregistered_reason: Option<String>,
@@ -147,7 +147,7 @@ pub struct Blocker {
     pub code: String,
     pub message: String,
     pub since: String,
-    /// Who can do something about it: `operator`, `platform`, `slipway`.
+    /// Who can do something about it: `operator` or `platform`.
     pub owner: String,
     pub evidence: Value,
     pub next_retry_at: Option<String>,
