@@ -10,7 +10,7 @@ pub struct Blocker {
     pub code: String,
     pub message: String,
     pub since: String,
-    /// Who can do something about it: `operator`, `platform`, `slipway`.
+    /// Who can do something about it: `operator` or `platform`.
     pub owner: String,
     pub evidence: Value,
     pub next_retry_at: Option<String>,

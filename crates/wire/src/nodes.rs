@@ -34,7 +34,7 @@ pub struct Node {
     pub last_heartbeat_at: Option<String>,
     pub drain_requested_at: Option<String>,
     pub deregistered_at: Option<String>,
-    /// `acknowledged`, `immediate`, `substrate_absent`, `forced`, `replaced` or `left`.
+    /// `acknowledged`, `immediate`, `substrate_absent`, `forced` or `left`.
     pub deregistered_how: Option<String>,
     pub deregistered_by: Option<String>,
     pub deregistered_reason: Option<String>,

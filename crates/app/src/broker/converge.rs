@@ -192,8 +192,8 @@ impl Batch<'_> {
             match row {
                 Ok(snapshot) => {
                     let id = snapshot.attempt.id().as_uuid();
-                    // If the token changed between claim and load, another
-                    // worker has the row.
+                    // If the claim token changed between claim and load,
+                    // another worker has the row.
                     let ours = |claimed: &Claimed| claimed.claim_token == snapshot.claim_token;
                     if open.get(&id).is_some_and(ours) {
                         open.remove(&id);

@@ -211,7 +211,7 @@ async fn deleting_what_has_not_begun_needs_no_substrate() {
     }
 }
 
-/// Invariants 9 and 15: the request revokes the token, a silent node blocks the
+/// Invariants 4 and 16: the request revokes the token, a silent node blocks the
 /// drain with a blocker, and only force gets past it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_silent_node_holds_the_drain_until_it_is_forced() {

@@ -1,8 +1,9 @@
 //! Bootstrap tokens: their text, their record, and [`decide`], which says
-//! whether the token of a waiting resource is kept, prolonged or minted anew.
+//! whether the token of a waiting resource is kept, extended or minted anew.
 //!
 //! A token is single use and bound to one ProvisionedResource. Its text exists
-//! only in the composite it was injected into; the record keeps a hash. It is
+//! only in the composite it was injected into, or with the person who issued it by
+//! hand; the record keeps a hash. It is
 //! *in place* if it is unexpired, unconsumed, unrevoked, and the live object
 //! carries its id and a value with its hash.
 
@@ -209,9 +210,10 @@ pub enum TokenDecision {
 
 /// Decides what happens to the token of a resource about to be applied.
 ///
-/// Mints only where no token can be in use: the object is absent, or it carries
-/// something else than the record says (a crash between mint and apply). A
-/// token issued by hand counts as in use until it expires.
+/// Mints only where no token can be in use: there is none, the object is absent, the
+/// token has expired or was revoked, or the object carries something else than the
+/// record says (a crash between mint and apply). A token issued by hand counts as in
+/// use until it expires or is revoked.
 pub fn decide(
     token: Option<&BootstrapToken>,
     carried: Carried,

@@ -145,8 +145,8 @@ impl<Db: Database> Gateway<Db> {
     ) -> Result<T, E> {
         limited_and_retried!(self, async {
             let mut transaction = self.begin_write().await?;
-            let end = run(&mut transaction, arguments).await?;
-            Ok(end_transaction(transaction, end).await?)
+            let end = run(&mut transaction, arguments).await;
+            end_transaction(transaction, end).await
         })
     }
 
@@ -154,8 +154,8 @@ impl<Db: Database> Gateway<Db> {
     pub async fn transact<W: Work<Db>>(&self, mut work: W) -> Result<W::Answer, W::Error> {
         limited_and_retried!(self, async {
             let mut transaction = self.begin_write().await?;
-            let end = work.run(&mut transaction).await?;
-            Ok(end_transaction(transaction, end).await?)
+            let end = work.run(&mut transaction).await;
+            end_transaction(transaction, end).await
         })
     }
 
@@ -246,12 +246,20 @@ async fn limited<T, E: From<sqlx::Error>>(
     }
 }
 
-async fn end_transaction<Db: Database, T>(
+/// An error rolls back before it is answered: dropped, the transaction would keep its
+/// locks for a moment, and the next call of the same caller would meet them.
+async fn end_transaction<Db: Database, T, E: OperationError>(
     transaction: Transaction<'static, Db>,
-    end: End<T>,
-) -> Result<T, sqlx::Error> {
+    end: Result<End<T>, E>,
+) -> Result<T, E> {
     match end {
-        End::Commit(answer) => transaction.commit().await.map(|()| answer),
-        End::Rollback(answer) => transaction.rollback().await.map(|()| answer),
+        Ok(End::Commit(answer)) => transaction.commit().await.map(|()| answer).map_err(E::from),
+        Ok(End::Rollback(answer)) => transaction.rollback().await.map(|()| answer).map_err(E::from),
+        Err(error) => {
+            if let Err(failed) = transaction.rollback().await {
+                tracing::debug!(%failed, "a rollback failed; its connection is closed");
+            }
+            Err(error)
+        }
     }
 }

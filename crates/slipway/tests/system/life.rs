@@ -95,7 +95,7 @@ async fn a_substrate_removed_by_hand_is_made_anew() {
     assert_eq!(old["deregistered_how"], "substrate_absent");
 }
 
-/// Invariants 9 and 15 with real agents: a frozen agent blocks the drain with a
+/// Invariants 4 and 16 with real agents: a frozen agent blocks the drain with a
 /// blocker that names it, `explain` shows it, and force ends the wait.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_frozen_agent_holds_the_drain_until_forced() {
