@@ -61,6 +61,11 @@ const INSPECT: Remedy = Remedy {
     command: Some("slipway explain resource {id}"),
     role: "operator",
 };
+const FORCE_DRAIN: Remedy = Remedy {
+    action: "do not wait for the node: revoke its key and deregister it",
+    command: Some("slipway resource force-drain {id} --yes --reason <why>"),
+    role: "admin",
+};
 
 impl BlockerCode {
     /// Who can do something about it.
@@ -123,11 +128,17 @@ impl BlockerCode {
                 command: Some("slipway explain resource {id}"),
                 role: "admin",
             }],
-            Self::SubstrateTerminating => &[Remedy {
-                action: "nothing: somebody deleted the substrate; Slipway drains its node, releases the substrate and creates it again",
-                command: None,
-                role: "operator",
-            }],
+            Self::SubstrateTerminating => &[
+                Remedy {
+                    action: "nothing: somebody deleted the substrate; Slipway drains its node, releases the substrate and, unless the resource is Failed, creates it again",
+                    command: None,
+                    role: "operator",
+                },
+                Remedy {
+                    action: "if the node does not finish its drain, do not wait for it: revoke its key and deregister it",
+                    ..FORCE_DRAIN
+                },
+            ],
             Self::ApplyFailed | Self::ProvisioningOverdue | Self::PendingOverdue => {
                 &[INSPECT, DELETE]
             }
@@ -176,11 +187,7 @@ impl BlockerCode {
                     command: Some("slipway explain resource {id}"),
                     role: "operator",
                 },
-                Remedy {
-                    action: "do not wait for the node: revoke its key and deregister it",
-                    command: Some("slipway resource force-drain {id} --yes --reason <why>"),
-                    role: "admin",
-                },
+                FORCE_DRAIN,
             ],
             Self::RowInvalid => &[Remedy {
                 action: "repair the row named in the evidence, or run a version that knows it",
@@ -304,6 +311,15 @@ mod tests {
         for code in BlockerCode::ALL {
             assert!(!code.remedies().is_empty(), "{code}");
             assert!(["platform", "operator"].contains(&code.owner()), "{code}");
+        }
+    }
+
+    /// Both codes show while a node is drained; force ends the wait in either case.
+    #[test]
+    fn the_blockers_of_a_drain_name_force() {
+        for code in [BlockerCode::NodeNotDraining, BlockerCode::SubstrateTerminating] {
+            let mut commands = code.remedies().iter().filter_map(|remedy| remedy.command);
+            assert!(commands.any(|command| command.contains("force-drain")), "{code}");
         }
     }
 

@@ -337,13 +337,16 @@ fn assess(
     if let Outcome::Withheld { code, message, evidence } = &tick.outcome {
         blockers.push(raise(*code, message.clone(), evidence.clone()));
     }
-    let registered = snapshot.node.as_ref().is_some_and(|node| node.is_registered());
-    let code = match BlockerCode::of_overdue(attempt.phase()) {
+    let withheld = matches!(tick.outcome, Outcome::Withheld { .. });
+    let node = snapshot.node.as_ref().filter(|node| node.is_registered());
+    let code = match (BlockerCode::of_overdue(attempt.phase()), node) {
         // No node is left to drain: the attempt waits for the substrate.
-        Some(BlockerCode::NodeNotDraining) if !registered => {
-            Some(BlockerCode::DeprovisioningOverdue)
+        (Some(BlockerCode::NodeNotDraining), None) => Some(BlockerCode::DeprovisioningOverdue),
+        // Nobody asked the node to drain; the blocker of the mode says what is withheld.
+        (Some(BlockerCode::NodeNotDraining), Some(node)) if withheld && node.drain.is_none() => {
+            None
         }
-        code => code,
+        (code, _) => code,
     };
     if let (Some(deadline), Some(code)) = (
         deadline_of(snapshot, attempt, &tick.pace.deadlines).filter(|deadline| now >= *deadline),

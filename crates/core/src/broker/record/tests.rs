@@ -10,6 +10,7 @@ use crate::broker::decide::{Effect, Obstacle};
 use crate::error::ErrorKind;
 use crate::fixtures::{at, mk_actor, mk_facts, mk_frozen, mk_node, mk_report, mk_snapshot};
 use crate::ids::DeletionId;
+use crate::nodes::node::Drain;
 use crate::operations::control::Mode;
 
 const SWEEP: Duration = Duration::from_secs(30);
@@ -219,6 +220,31 @@ fn a_missed_deadline_raises_a_blocker_and_never_changes_the_phase() {
             .iter()
             .any(|write| matches!(write, Write::Broker(BrokerWrite::AttemptUpdate(_))))
     );
+}
+
+/// A mode that does not act withholds the drain. Nobody asked the node to drain, so
+/// only the mode explains the wait. A drain that was requested before is overdue in any
+/// mode.
+#[test]
+fn a_withheld_drain_does_not_blame_the_node() {
+    let mut snapshot = mk_snapshot(Phase::Deregistering);
+    snapshot.now = snapshot.attempt.phase_since().plus(Duration::from_secs(3_600));
+    let mut node = mk_node();
+    snapshot.node = Some(node.clone());
+    let codes = |snapshot: &ResourceSnapshot| {
+        let report = mk_report(true);
+        let decision = decide::decide(snapshot, &report, &mk_facts(), &mk_frozen(), snapshot.now);
+        let Effect::None(outcome) = decision.effect.clone() else { panic!("{decision:?}") };
+        let tick = Tick { outcome, ..tick(snapshot, &report, &decision) };
+        let commit = record(snapshot, &tick, &mk_actor()).unwrap();
+        blockers(&commit).iter().map(|blocker| blocker.code).collect::<Vec<_>>()
+    };
+    assert_eq!(codes(&snapshot), [BlockerCode::Frozen]);
+
+    let id = DrainId::new(Uuid::from_u128(600));
+    node.drain = Some(Drain { id, requested_at: snapshot.attempt.phase_since() });
+    snapshot.node = Some(node);
+    assert_eq!(codes(&snapshot), [BlockerCode::NodeNotDraining]);
 }
 
 /// The node is drained and the substrate cannot be read: force would not help.
