@@ -20,7 +20,7 @@ const STORE: &str = "crates/store/src/";
 const ROOMS: &str = "crates/store/src/shared/";
 
 /// Tables with a row for each subject of any kind.
-const KERNEL: [&str; 2] = ["blockers", "phase_history"];
+const KERNEL: [&str; 2] = ["blockers", "state_changes"];
 
 /// One statement writes an attempt, its history, its event and its audit entry, without a
 /// lock and in one round trip (docs/adr/0004-records-without-a-lock.md).
