@@ -44,7 +44,7 @@ fn a_short_ready_is_part_of_the_flapping_window_and_a_long_one_ends_it() {
 #[test]
 fn a_row_of_an_older_version_begins_with_its_phase() {
     let waiting = mk(Phase::Provisioning, 2_000, None);
-    assert_eq!(deadline_of(&waiting, &deadlines()), None, "its own deadline is enough");
+    assert_eq!(flapping_deadline(&waiting, &deadlines()), None, "its own deadline is enough");
     assert_eq!(advance(&waiting, Phase::Enrolling, at(3_000)).unsettled_since(), Some(at(2_000)));
     let ready = mk(Phase::Ready, 2_000, None);
     assert_eq!(advance(&ready, Phase::Pending, at(2_001)).unsettled_since(), Some(at(2_001)));
