@@ -14,7 +14,7 @@ use slipway_core::broker::record::{Pace, Tick, record};
 use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::commit::{Commit, Recheck, Recorded, Release};
 use slipway_core::ids::{BootstrapTokenId, DrainId, ProvisionedResourceId};
-use slipway_core::nodes::token::{self, Carried, TokenDecision, TokenLifetimes};
+use slipway_core::nodes::token::{Carried, TokenDecision, TokenLifetimes, decide_token};
 use slipway_core::operations::control::Mode;
 use slipway_core::{ErrorKind, Phase, Refusal};
 
@@ -335,7 +335,7 @@ fn decided(snapshot: &ResourceSnapshot, report: &CompositeReport) -> Decision {
 
 fn token_decision(snapshot: &ResourceSnapshot, carried: Carried) -> TokenDecision {
     let lifetimes = TokenLifetimes::default();
-    token::decide(snapshot.token.as_ref(), carried, snapshot.node_fact(), lifetimes, snapshot.now)
+    decide_token(snapshot.token.as_ref(), carried, snapshot.node_fact(), lifetimes, snapshot.now)
 }
 
 fn worker() -> Actor {

@@ -26,7 +26,7 @@ async fn unfreeze(world: &World) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_frozen_loop_observes_enrols_and_drains_but_touches_nothing() {
+async fn a_frozen_loop_observes_enrols_ends_drains_and_begins_none() {
     for world in World::each("a_frozen_loop_observes").await {
         // One resource about to enrol, one asked to drain, one settled.
         let enrolling = world.declare("enrolling").await;

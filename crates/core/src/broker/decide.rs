@@ -15,7 +15,7 @@ use crate::broker::phase::{Action, Composite, NodeFact, Observed, Phase, next};
 use crate::broker::snapshot::ResourceSnapshot;
 use crate::nodes::drain;
 use crate::nodes::node::Node;
-use crate::nodes::token::{self, TokenDecision, TokenLifetimes};
+use crate::nodes::token::{TokenDecision, TokenLifetimes, decide_token};
 use crate::operations::control::Mode;
 use crate::placement::namespace::Placement;
 use crate::time::Timestamp;
@@ -186,7 +186,7 @@ fn apply(
     }
     let node = snapshot.node_fact();
     let lifetimes = facts.token_lifetimes;
-    let token = token::decide(snapshot.token.as_ref(), report.carried(), node, lifetimes, now);
+    let token = decide_token(snapshot.token.as_ref(), report.carried(), node, lifetimes, now);
     match token {
         // An apply would change nothing: the object is ready, has no drift, and
         // its token is in place.

@@ -65,7 +65,10 @@ pub(crate) fn transition(
 /// way through the phases would be overdue even if it used up every deadline. A
 /// resource that keeps its deadlines and never goes back does not reach it.
 /// `None` in the first phase of the window, whose own deadline suffices.
-pub fn deadline_of(attempt: &ProvisionedResource, deadlines: &Deadlines) -> Option<Timestamp> {
+pub fn flapping_deadline(
+    attempt: &ProvisionedResource,
+    deadlines: &Deadlines,
+) -> Option<Timestamp> {
     let walk = match attempt.phase() {
         Phase::Pending => deadlines.pending,
         Phase::Provisioning => deadlines.pending + deadlines.provisioning,
@@ -92,7 +95,7 @@ pub(crate) fn blocker(
     let now = snapshot.now;
     let since = flapping_since(attempt, deadlines, now)?;
     let raised = snapshot.blockers.iter().any(|found| found.code == BlockerCode::Unsettled);
-    let overdue = deadline_of(attempt, deadlines).is_some_and(|deadline| now >= deadline);
+    let overdue = flapping_deadline(attempt, deadlines).is_some_and(|deadline| now >= deadline);
     if !raised && !overdue {
         return None;
     }

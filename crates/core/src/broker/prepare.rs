@@ -17,7 +17,7 @@ use crate::nodes::NodesWrite;
 use crate::nodes::drain;
 use crate::nodes::node::DeregisteredHow;
 use crate::nodes::token::{
-    self, BootstrapToken, Carried, SecretHash, TokenDecision, TokenKind, TokenLifetimes,
+    BootstrapToken, Carried, SecretHash, TokenDecision, TokenKind, TokenLifetimes, decide_token,
 };
 use crate::placement::namespace::Placement;
 
@@ -90,7 +90,7 @@ pub fn confirm(
         return Err(moved("the placement"));
     }
     let node = snapshot.node_fact();
-    let decision = token::decide(snapshot.token.as_ref(), carried, node, lifetimes, snapshot.now);
+    let decision = decide_token(snapshot.token.as_ref(), carried, node, lifetimes, snapshot.now);
     if mem::discriminant(&decision) != mem::discriminant(&intended) {
         return Err(moved("the token"));
     }

@@ -17,7 +17,7 @@ use crate::broker::prepare::{Read, check_claim, fence};
 use crate::broker::resource::Resource;
 use crate::broker::snapshot::ResourceSnapshot;
 use crate::broker::teardown::Scope;
-use crate::broker::waiting::deadline_of;
+use crate::broker::waiting::phase_deadline;
 use crate::broker::{deletion_verification, event, flapping, retry};
 use crate::commit::{Commit, Recheck, Release, StateChange, Write};
 use crate::deletion::DeletionWrite;
@@ -84,7 +84,7 @@ pub fn record(
     let withheld = matches!(tick.outcome, Outcome::Withheld { .. });
     let node_moved = if tick.decision.action == Action::DeregisterNode && !withheld {
         let absent = tick.decision.observed.composite == Composite::Absent;
-        drain::advance(snapshot, absent, tick.drain_id, actor)
+        drain::request_or_deregister(snapshot, absent, tick.drain_id, actor)
     } else {
         None
     };
@@ -349,7 +349,7 @@ fn assess(
         (code, _) => code,
     };
     if let (Some(deadline), Some(code)) = (
-        deadline_of(snapshot, attempt, &tick.pace.deadlines).filter(|deadline| now >= *deadline),
+        phase_deadline(snapshot, attempt, &tick.pace.deadlines).filter(|deadline| now >= *deadline),
         code,
     ) {
         blockers.push(overdue(snapshot, attempt, tick, code, deadline, next_retry_at));

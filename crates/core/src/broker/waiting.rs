@@ -6,21 +6,21 @@ use serde_json::json;
 
 use crate::blocker::{Blocker, BlockerCode, Deadlines};
 use crate::broker::attempt::ProvisionedResource;
-use crate::broker::flapping;
+use crate::broker::flapping::flapping_deadline;
 use crate::broker::phase::Phase;
 use crate::broker::snapshot::ResourceSnapshot;
 use crate::ids::Partition;
 use crate::time::Timestamp;
 
 /// When the wait becomes a blocker, by phase or flapping window, whichever is earlier.
-pub fn deadline(snapshot: &ResourceSnapshot, deadlines: &Deadlines) -> Option<Timestamp> {
+pub fn shown_deadline(snapshot: &ResourceSnapshot, deadlines: &Deadlines) -> Option<Timestamp> {
     let attempt = &snapshot.attempt;
-    let flapping_since = flapping::deadline_of(attempt, deadlines);
-    deadline_of(snapshot, attempt, deadlines).into_iter().chain(flapping_since).min()
+    let flapping = flapping_deadline(attempt, deadlines);
+    phase_deadline(snapshot, attempt, deadlines).into_iter().chain(flapping).min()
 }
 
 /// When the phase of `attempt` is overdue.
-pub(crate) fn deadline_of(
+pub(crate) fn phase_deadline(
     snapshot: &ResourceSnapshot,
     attempt: &ProvisionedResource,
     deadlines: &Deadlines,
@@ -143,7 +143,7 @@ mod tests {
         for &phase in Phase::ALL {
             let snapshot = mk_snapshot(phase);
             // Deleted has no deadline: a failed second proof is a blocker at once.
-            let waits = deadline(&snapshot, &deadlines).is_some() || phase == Phase::Deleted;
+            let waits = shown_deadline(&snapshot, &deadlines).is_some() || phase == Phase::Deleted;
             assert_eq!(waiting_for(&snapshot).is_some(), waits, "{phase}");
         }
         let mut gone = mk_snapshot(Phase::Deleted);
@@ -174,11 +174,20 @@ mod tests {
             ResourceSnapshot { attempt, node: Some(node), ..mk_snapshot(phase) }
         };
         let draining = with(Phase::Deregistering, None);
-        assert_eq!(deadline(&draining, &deadlines), Some(at(1_000).plus(deadlines.deregistering)));
+        assert_eq!(
+            shown_deadline(&draining, &deadlines),
+            Some(at(1_000).plus(deadlines.deregistering))
+        );
         let drained = with(Phase::Deprovisioning, Some(4_000));
-        assert_eq!(deadline(&drained, &deadlines), Some(at(4_000).plus(deadlines.deprovisioning)));
+        assert_eq!(
+            shown_deadline(&drained, &deadlines),
+            Some(at(4_000).plus(deadlines.deprovisioning))
+        );
         let earlier = with(Phase::Deprovisioning, Some(900));
-        assert_eq!(deadline(&earlier, &deadlines), Some(at(1_000).plus(deadlines.deprovisioning)));
+        assert_eq!(
+            shown_deadline(&earlier, &deadlines),
+            Some(at(1_000).plus(deadlines.deprovisioning))
+        );
     }
 
     #[test]

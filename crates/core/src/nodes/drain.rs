@@ -17,7 +17,7 @@ use crate::text::Reason;
 
 /// What the loop writes about the node in a tick that decided DeregisterNode:
 /// nothing while it waits for an acknowledgement.
-pub(crate) fn advance(
+pub(crate) fn request_or_deregister(
     snapshot: &ResourceSnapshot,
     substrate_absent: bool,
     drain_id: DrainId,
@@ -175,7 +175,7 @@ mod tests {
                 let left = deregister(&node, DeregisteredHow::Left, None, &mk_actor(), &snapshot);
                 snapshot.node = Some(left.0);
             }
-            let written = advance(&snapshot, absent, DRAIN, &mk_actor()).is_some();
+            let written = request_or_deregister(&snapshot, absent, DRAIN, &mk_actor()).is_some();
             assert_eq!(
                 is_due(&snapshot, absent),
                 written,
@@ -187,24 +187,30 @@ mod tests {
     #[test]
     fn a_capable_node_is_asked_once_and_then_waited_for() {
         let mut snapshot = draining(true);
-        let (asked, _) = advance(&snapshot, false, DRAIN, &mk_actor()).unwrap();
+        let (asked, _) = request_or_deregister(&snapshot, false, DRAIN, &mk_actor()).unwrap();
         assert_eq!(asked.drain.unwrap().id, DRAIN);
         assert!(asked.is_registered());
         snapshot.node = Some(asked);
         assert!(
-            advance(&snapshot, false, DrainId::new(Uuid::from_u128(601)), &mk_actor()).is_none()
+            request_or_deregister(
+                &snapshot,
+                false,
+                DrainId::new(Uuid::from_u128(601)),
+                &mk_actor()
+            )
+            .is_none()
         );
     }
 
     #[test]
     fn a_node_that_cannot_drain_goes_at_once() {
-        let (gone, _) = advance(&draining(false), false, DRAIN, &mk_actor()).unwrap();
+        let (gone, _) = request_or_deregister(&draining(false), false, DRAIN, &mk_actor()).unwrap();
         assert_eq!(gone.deregistration.unwrap().how, DeregisteredHow::Immediate);
     }
 
     #[test]
     fn proof_that_the_substrate_is_absent_ends_the_wait() {
-        let (gone, _) = advance(&draining(true), true, DRAIN, &mk_actor()).unwrap();
+        let (gone, _) = request_or_deregister(&draining(true), true, DRAIN, &mk_actor()).unwrap();
         assert_eq!(gone.deregistration.as_ref().unwrap().how, DeregisteredHow::SubstrateAbsent);
         assert_eq!(gone.key_hash, None, "its key is revoked");
     }
@@ -215,7 +221,8 @@ mod tests {
         let node = snapshot.node.clone().unwrap();
         let kind = |result: Result<Commit, Refusal>| result.unwrap_err().kind;
         assert_eq!(kind(acknowledge(&snapshot, node.id, DRAIN)), ErrorKind::DrainNotRequested);
-        snapshot.node = Some(advance(&snapshot, false, DRAIN, &mk_actor()).unwrap().0);
+        snapshot.node =
+            Some(request_or_deregister(&snapshot, false, DRAIN, &mk_actor()).unwrap().0);
         let other = DrainId::new(Uuid::from_u128(1));
         assert_eq!(kind(acknowledge(&snapshot, node.id, other)), ErrorKind::DrainNotRequested);
         let commit = acknowledge(&snapshot, node.id, DRAIN).unwrap();
@@ -227,7 +234,7 @@ mod tests {
 
     /// Invariant 16: force is a write to the registry, with name and reason.
     #[test]
-    fn force_is_a_registry_write_and_only_while_deregistering() {
+    fn force_is_a_registry_write_and_only_while_a_drain_is_waited_for() {
         let reason = Reason::parse("agent is frozen").unwrap();
         let commit = force(&draining(true), &reason, &mk_actor()).unwrap();
         let [Write::Nodes(NodesWrite::NodeUpdate(node))] = &commit.writes[..] else {
@@ -244,6 +251,14 @@ mod tests {
             assert_eq!(
                 force(&snapshot, &reason, &mk_actor()).unwrap_err().kind,
                 ErrorKind::NothingToForce,
+                "{phase}"
+            );
+            // Somebody else deletes the substrate: the drain is waited for in any phase.
+            let node = snapshot.node.as_mut().unwrap();
+            node.drain = Some(Drain { id: DRAIN, requested_at: snapshot.now });
+            let commit = force(&snapshot, &reason, &mk_actor()).unwrap();
+            assert!(
+                matches!(&commit.writes[..], [Write::Nodes(NodesWrite::NodeUpdate(node))] if !node.is_registered()),
                 "{phase}"
             );
         }

@@ -1,4 +1,4 @@
-//! Bootstrap tokens: their text, their record, and [`decide`], which says
+//! Bootstrap tokens: their text, their record, and [`decide_token`], which says
 //! whether the token of a waiting resource is kept, extended or minted anew.
 //!
 //! A token is single use and bound to one ProvisionedResource. Its text exists
@@ -214,7 +214,7 @@ pub enum TokenDecision {
 /// token has expired or was revoked, or the object carries something else than the
 /// record says (a crash between mint and apply). A token issued by hand counts as in
 /// use until it expires or is revoked.
-pub fn decide(
+pub fn decide_token(
     token: Option<&BootstrapToken>,
     carried: Carried,
     node: NodeFact,
@@ -402,7 +402,7 @@ mod tests {
             ),
         ];
         for (name, token, carried, node, now, expected) in table {
-            assert_eq!(decide(token, carried, node, LIFETIMES, at(now)), expected, "{name}");
+            assert_eq!(decide_token(token, carried, node, LIFETIMES, at(now)), expected, "{name}");
         }
     }
 
@@ -410,7 +410,8 @@ mod tests {
     fn sliding_stops_at_the_cap() {
         let token = mk_token(1_000, 1_950, 2_000);
         let carries = Carried::Token { id: token.id, hash: token.hash };
-        let decide_at = |now| decide(Some(&token), carries, NodeFact::Absent, LIFETIMES, at(now));
+        let decide_at =
+            |now| decide_token(Some(&token), carries, NodeFact::Absent, LIFETIMES, at(now));
         assert_eq!(decide_at(1_940), TokenDecision::Slide { expires_at: at(2_000) });
     }
 }

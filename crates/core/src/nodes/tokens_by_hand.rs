@@ -5,7 +5,7 @@
 //! another one where that token cannot be used: the machine lost it, it reached
 //! its cap, or the node is started by hand. An attempt records one token, so
 //! the same transaction revokes the one before, and the loop leaves the new one
-//! alone until it expires (see [`crate::nodes::token::decide`]).
+//! alone until it expires (see [`crate::nodes::token::decide_token`]).
 
 use std::time::Duration;
 
@@ -161,7 +161,7 @@ mod tests {
 
     use super::*;
     use crate::fixtures::{at, mk_actor, mk_node, mk_snapshot, mk_token};
-    use crate::nodes::token::{Carried, Consumption, TokenDecision, TokenLifetimes, decide};
+    use crate::nodes::token::{Carried, Consumption, TokenDecision, TokenLifetimes, decide_token};
 
     fn mk_issue(seconds: u64) -> Issue {
         Issue {
@@ -193,7 +193,7 @@ mod tests {
         // The object still carries the old one.
         let carried = Carried::Token { id: old.id, hash: old.hash };
         let lifetimes = TokenLifetimes::default();
-        let decided = |now| decide(Some(new), carried, NodeFact::Absent, lifetimes, now);
+        let decided = |now| decide_token(Some(new), carried, NodeFact::Absent, lifetimes, now);
         assert_eq!(decided(snapshot.now), TokenDecision::Keep);
         assert!(matches!(decided(new.expires_at), TokenDecision::Mint { .. }));
     }

@@ -44,7 +44,7 @@ fn a_short_ready_is_part_of_the_flapping_window_and_a_long_one_ends_it() {
 #[test]
 fn a_window_that_began_with_its_phase_needs_no_deadline_of_its_own() {
     let waiting = mk(Phase::Provisioning, 2_000, 2_000);
-    assert_eq!(deadline_of(&waiting, &deadlines()), None, "its own deadline is enough");
+    assert_eq!(flapping_deadline(&waiting, &deadlines()), None, "its own deadline is enough");
     assert_eq!(advance(&waiting, Phase::Enrolling, at(3_000)).unsettled_since(), at(2_000));
 }
 

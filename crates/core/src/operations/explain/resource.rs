@@ -39,7 +39,7 @@ pub fn resource(
         attempt.phase_since(),
     );
     found.waiting_for = waiting::waiting_for(snapshot);
-    found.deadline = waiting::deadline(snapshot, &timeouts.deadlines);
+    found.deadline = waiting::shown_deadline(snapshot, &timeouts.deadlines);
     found.overdue = found.deadline.is_some_and(|deadline| deadline <= snapshot.now);
     found.next_check_at = snapshot.due_at;
     found.holder = own.and_then(|line| line.holder.clone());
