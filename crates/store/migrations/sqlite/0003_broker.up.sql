@@ -111,7 +111,7 @@ CREATE TABLE state_changes (
     to_state TEXT NOT NULL,
     why TEXT NOT NULL,
     PRIMARY KEY (subject_id, revision)
-) STRICT;
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE blockers (
     subject_kind TEXT NOT NULL,
@@ -123,6 +123,6 @@ CREATE TABLE blockers (
     evidence TEXT NOT NULL,
     next_retry_at INTEGER,
     PRIMARY KEY (subject_kind, subject_id, code)
-) STRICT;
+) STRICT, WITHOUT ROWID;
 -- Lists everything that one reason withholds, whatever the subject.
 CREATE INDEX blockers_code_index ON blockers (code, subject_id);

@@ -66,7 +66,7 @@ CREATE TABLE audit_entries (
     from_state TEXT,
     to_state TEXT,
     why TEXT
-) STRICT;
+) STRICT, WITHOUT ROWID;
 -- The announced part of a history.
 CREATE UNIQUE INDEX audit_entries_changed_id_changed_revision_key
     ON audit_entries (changed_id, changed_revision) WHERE changed_id IS NOT NULL;
