@@ -22,7 +22,7 @@ use sqlx::{Database, Pool, Transaction};
 
 use super::errors::{Condition, OperationError, condition};
 use super::health::Health;
-use super::pools::{Pools, Source};
+use super::pools::{Current, Pools, Source};
 use super::retry::Retries;
 
 /// How a dialect begins its transactions.
@@ -88,7 +88,7 @@ impl<Db: Database> Gateway<Db> {
         run: impl AsyncFn(&mut Db::Connection, A) -> Result<T, E>,
     ) -> Result<T, E> {
         limited_and_retried!(self, async {
-            let mut connection = self.pools.current(&self.health).readers.acquire().await?;
+            let mut connection = self.current().readers.acquire().await?;
             run(&mut connection, arguments).await
         })
     }
@@ -100,7 +100,7 @@ impl<Db: Database> Gateway<Db> {
         run: impl AsyncFn(&mut Db::Connection, A) -> Result<T, E>,
     ) -> Result<T, E> {
         limited_and_retried!(self, async {
-            let pool = self.pools.current(&self.health).readers;
+            let pool = self.current().readers;
             let mut transaction = self.begin(pool, self.begin.read).await?;
             let answer = run(&mut transaction, arguments).await?;
             transaction.rollback().await?;
@@ -115,7 +115,7 @@ impl<Db: Database> Gateway<Db> {
         run: impl AsyncFn(&mut Db::Connection, A) -> Result<T, E>,
     ) -> Result<T, E> {
         limited_and_retried!(self, async {
-            let mut connection = self.pools.current(&self.health).writer.acquire().await?;
+            let mut connection = self.current().writer.acquire().await?;
             run(&mut connection, arguments).await
         })
     }
@@ -189,8 +189,15 @@ impl<Db: Database> Gateway<Db> {
         Ok(())
     }
 
+    /// The pools, for an operation that is not a hot statement.
+    fn current(&self) -> Current<Db> {
+        let current = self.pools.current(&self.health);
+        current.idle.make_room(&current.writer);
+        current
+    }
+
     async fn begin_write(&self) -> Result<Transaction<'static, Db>, sqlx::Error> {
-        self.begin(self.pools.current(&self.health).writer, self.begin.write).await
+        self.begin(self.current().writer, self.begin.write).await
     }
 
     /// Runs BEGIN in a task of its own, which finishes (or reaches the limit)

@@ -40,6 +40,15 @@ impl<Db: Database> IdleCache<Db> {
         }
     }
 
+    /// Returns one connection to a pool that has no other left to hand out. A
+    /// cached connection would otherwise wait for the next hot statement while
+    /// everybody else waits for a connection.
+    pub(super) fn make_room(&self, pool: &Pool<Db>) {
+        if pool.num_idle() == 0 && pool.size() >= pool.options().get_max_connections() {
+            drop(self.idle().pop());
+        }
+    }
+
     fn pop(&self) -> Option<PoolConnection<Db>> {
         let mut idle = self.idle();
         let (connection, since) = idle.pop()?;

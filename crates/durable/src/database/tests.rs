@@ -49,8 +49,12 @@ fn refusal(code: &'static str) -> sqlx::Error {
 }
 
 fn gateway() -> Gateway<Sqlite> {
-    let make = |_: IdlePing| {
-        let options = SqlitePoolOptions::new().max_connections(4);
+    gateway_of(4)
+}
+
+fn gateway_of(connections: u32) -> Gateway<Sqlite> {
+    let make = move |_: IdlePing| {
+        let options = SqlitePoolOptions::new().max_connections(connections);
         options.connect_lazy("sqlite::memory:").unwrap()
     };
     let source =
@@ -146,4 +150,21 @@ async fn a_door_runs_again_what_the_database_rolled_back() {
     }
     let runs = Cell::new(0);
     assert_eq!(gateway().write((&runs, 3), refused_twice).await.unwrap(), 3);
+}
+
+/// The only connection is in the cache of hot statements, and no other hot statement
+/// comes to return it.
+#[tokio::test]
+async fn a_cached_connection_is_handed_to_whoever_waits() {
+    async fn answer(_: &mut SqliteConnection, (): ()) -> Result<(), sqlx::Error> {
+        Ok(())
+    }
+    async fn answer_write(_: &mut SqliteConnection, (): ()) -> Result<End<()>, sqlx::Error> {
+        Ok(End::Rollback(()))
+    }
+    let gateway = gateway_of(1);
+    gateway.hot_statement((), answer).await.unwrap();
+    gateway.read((), answer).await.unwrap();
+    gateway.hot_statement((), answer).await.unwrap();
+    gateway.write((), answer_write).await.unwrap();
 }
