@@ -103,10 +103,17 @@ pub fn enrol(known: &EnrolSnapshot, enrolment: &Enrolment) -> Result<Enrolled, R
     if now >= token.expires_at {
         return Err(Refusal::new(
             ErrorKind::TokenExpired,
-            format!(
-                "the bootstrap token expired at {}; the next apply mints another, or issue one with `slipway token issue`",
-                token.expires_at
-            ),
+            if now >= token.hard_expires_at {
+                format!(
+                    "the bootstrap token expired at {} and reached its longest life; issue one with `slipway token issue`",
+                    token.expires_at
+                )
+            } else {
+                format!(
+                    "the bootstrap token expired at {}; the next apply mints another, or issue one with `slipway token issue`",
+                    token.expires_at
+                )
+            },
         ));
     }
     if known.nonce_taken {

@@ -189,7 +189,16 @@ fn a_token_says_why_it_can_or_cannot_be_used() {
     for phase in [Phase::Failed, Phase::Deregistering, Phase::Deleted] {
         assert!(of(&one, 1_500, phase).next.starts_with("it enrols nobody"), "{phase}");
     }
-    assert_eq!(of(&one, 2_000, Phase::Enrolling).state, "expired");
+    assert!(usable.next.contains("is extended"), "{}", usable.next);
+    let expired = of(&one, 2_000, Phase::Enrolling);
+    assert_eq!(expired.state, "expired");
+    assert!(expired.next.contains("mints another"), "{}", expired.next);
+    let over = of(&one, 5_000, Phase::Enrolling);
+    assert!(!over.next.contains("mints another"), "{}", over.next);
+    one.issued_by = Some("ann".to_owned());
+    let by_hand = of(&one, 1_500, Phase::Enrolling);
+    assert!(by_hand.next.contains("not extended"), "{}", by_hand.next);
+    one.issued_by = None;
     one.revoked_at = Some(at(1_200));
     assert_eq!(of(&one, 1_500, Phase::Enrolling).since, at(1_200));
     let node_id = NodeId::new(Uuid::from_u128(5));

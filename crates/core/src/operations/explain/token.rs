@@ -30,10 +30,14 @@ pub fn token(token: &BootstrapToken, now: Timestamp, attempt: Option<&AttemptLin
         ("usable", None) => {
             found.waiting_for = Some("a node agent to enrol with it".to_owned());
             found.deadline = Some(token.expires_at);
-            format!(
-                "it can be used once; while its resource waits, its expiry {} is extended, up to {}",
-                token.expires_at, token.hard_expires_at
-            )
+            if token.issued_by.is_some() {
+                format!("it can be used once, until {}; it is not extended", token.expires_at)
+            } else {
+                format!(
+                    "it can be used once; while its resource waits, its expiry {} is extended, up to {}",
+                    token.expires_at, token.hard_expires_at
+                )
+            }
         }
         ("consumed", _) => {
             let node = token.consumed.as_ref().map(|consumed| consumed.node_id.to_string());
@@ -45,8 +49,12 @@ pub fn token(token: &BootstrapToken, now: Timestamp, attempt: Option<&AttemptLin
         ("revoked", _) => {
             "it enrols nobody: another replaced it, or its resource is being deleted".to_owned()
         }
+        _ if now >= token.hard_expires_at => {
+            "it enrols nobody: it reached its longest life; issue one with `slipway token issue`"
+                .to_owned()
+        }
         _ => "it enrols nobody: the loop mints another while the resource waits for a node, or \
-              issue one by hand"
+              issue one with `slipway token issue`"
             .to_owned(),
     };
     found.facts.insert("issued_at", json!(token.issued_at));
