@@ -11,6 +11,7 @@ use tokio::sync::watch;
 
 use crate::access::{Access, Fingerprint};
 use crate::error::{self, Error, Reason};
+use crate::reachability::Reachability;
 
 /// The namespace whose uid is the identity of a cluster: it exists from the
 /// beginning and cannot be deleted.
@@ -24,6 +25,9 @@ pub struct Connection {
     /// Counts the clients; watches begin again with the next one.
     generation: watch::Sender<u64>,
     identity: Mutex<Option<Identity>>,
+    reachability: Reachability,
+    /// The last problem with new credentials that was logged.
+    unusable: Mutex<Option<String>>,
 }
 
 #[derive(Clone)]
@@ -61,15 +65,22 @@ pub fn require_identity(found: &str, registered: Option<&str>) -> Result<(), Err
 }
 
 impl Connection {
-    /// Sends nothing: an unreachable cluster must not keep a process from
-    /// starting.
-    pub fn new(access: Access) -> Arc<Self> {
+    /// A connection to the cluster that the log calls by this name. Sends nothing:
+    /// an unreachable cluster must not keep a process from starting.
+    pub fn new(access: Access, cluster: &str) -> Arc<Self> {
         Arc::new(Self {
             access,
             current: Mutex::new(None),
             generation: watch::Sender::new(0),
             identity: Mutex::new(None),
+            reachability: Reachability::new(cluster.to_owned()),
+            unusable: Mutex::new(None),
         })
+    }
+
+    /// The name of the cluster in the log.
+    pub(crate) fn cluster(&self) -> &str {
+        self.reachability.cluster()
     }
 
     /// The number of the present client.
@@ -99,11 +110,14 @@ impl Connection {
             Some(current) => match self.renew(fingerprint).await {
                 Ok(renewed) => Ok(renewed),
                 Err(error) => {
-                    tracing::warn!(error, "the new credentials of a cluster cannot be used yet");
+                    self.log_unusable(&error);
                     Ok((current.client, current.generation))
                 }
             },
-            None => self.renew(fingerprint).await.map_err(Error::no_answer),
+            None => self.renew(fingerprint).await.map_err(|problem| {
+                self.reachability.did_not_answer(&problem);
+                Error::no_answer(problem)
+            }),
         }
     }
 
@@ -114,7 +128,10 @@ impl Connection {
         answer: Result<T, kube::Error>,
     ) -> Result<T, Error> {
         match answer {
-            Ok(answer) => Ok(answer),
+            Ok(answer) => {
+                self.reachability.answered();
+                Ok(answer)
+            }
             Err(error) => Err(self.classify(what, &error).await),
         }
     }
@@ -122,6 +139,11 @@ impl Connection {
     /// Classifies an error. If the credentials were refused, reads them again.
     pub(crate) async fn classify(&self, what: &str, error: &kube::Error) -> Error {
         let error = Error::classify(what, error);
+        if error.is_outage() {
+            self.reachability.did_not_answer(&error.to_string());
+        } else {
+            self.reachability.answered();
+        }
         if *error.reason() == Reason::Unauthorized {
             self.recheck_credentials().await;
         }
@@ -139,7 +161,22 @@ impl Connection {
             return;
         }
         if let Err(error) = self.renew(fingerprint).await {
-            tracing::warn!(error, "the credentials of a cluster cannot be read again");
+            self.log_unusable(&error);
+        }
+    }
+
+    /// Every use of the connection tries the new credentials; the log has each
+    /// problem once.
+    fn log_unusable(&self, error: &str) {
+        let mut logged = self.unusable.lock().unwrap_or_else(PoisonError::into_inner);
+        if logged.as_deref() != Some(error) {
+            let cluster = self.cluster();
+            tracing::warn!(
+                cluster,
+                error,
+                "the new credentials of a cluster cannot be used; the earlier ones stay in use"
+            );
+            *logged = Some(error.to_owned());
         }
     }
 
@@ -154,6 +191,7 @@ impl Connection {
         let generation = current.as_ref().map_or(1, |current| current.generation.wrapping_add(1));
         *current = Some(Current { client: client.clone(), fingerprint, digest, generation });
         self.generation.send_replace(generation);
+        *self.unusable.lock().unwrap_or_else(PoisonError::into_inner) = None;
         Ok((client, generation))
     }
 

@@ -39,6 +39,8 @@ pub enum Reason {
     Unauthorized,
     /// The role of the account does not allow it.
     Forbidden,
+    /// The server says that it, or etcd behind it, cannot answer now.
+    Unavailable,
     /// Every other refusal.
     Refused,
 }
@@ -75,6 +77,11 @@ impl Error {
 
     pub const fn is_no_answer(&self) -> bool {
         matches!(self.reason, Reason::NoAnswer)
+    }
+
+    /// The cluster as a whole does not serve us, whatever the request was.
+    pub const fn is_outage(&self) -> bool {
+        matches!(self.reason, Reason::NoAnswer | Reason::Unauthorized | Reason::Unavailable)
     }
 
     pub const fn is_forbidden(&self) -> bool {
@@ -121,6 +128,7 @@ fn reason(error: &kube::Error) -> Reason {
             fields if fields.is_empty() => Reason::Conflict,
             fields => Reason::FieldConflict(fields),
         },
+        503 | 504 => Reason::Unavailable,
         _ => Reason::Refused,
     }
 }

@@ -6,6 +6,7 @@
 //! * `connection`: the client, replaced when its credentials change, and the
 //!   identity of the cluster behind it.
 //! * `error`: classifies the refusals of an API server.
+//! * `reachability`: logs when a cluster stops answering and when it is back.
 //! * `objects`: get, list, create, apply, delete; each with a time limit.
 //! * `discovery`: the version and the kinds that an API server serves.
 //! * `index`, `watch`: facts about every object of one kind, kept in memory.
@@ -16,6 +17,7 @@ mod discovery;
 mod error;
 mod index;
 mod objects;
+mod reachability;
 mod watch;
 
 pub use access::{Access, InvalidKubeconfig};

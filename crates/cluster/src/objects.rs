@@ -122,9 +122,8 @@ impl Connection {
         answer: Result<T, kube::Error>,
     ) -> Result<Option<T>, Error> {
         match answer {
-            Ok(answer) => Ok(Some(answer)),
             Err(error) if error::is_gone(&error, &object.resource.plural, &object.name) => Ok(None),
-            Err(error) => Err(self.classify(&format!("{verb} {object}"), &error).await),
+            answer => self.answer(&format!("{verb} {object}"), answer).await.map(Some),
         }
     }
 

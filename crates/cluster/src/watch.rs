@@ -73,9 +73,11 @@ async fn run<F: Facts>(config: WatchConfig, index: Arc<Index<F>>, connection: Ar
         if begun.elapsed() > LATEST {
             pause = SOONEST;
         }
-        if !matches!(index.state(), IndexState::Broken(_)) {
-            let kind = &config.resource.kind;
+        // The connection logs an outage of the cluster, once for all its watches.
+        if !matches!(index.state(), IndexState::Broken(_)) && !problem.is_outage() {
+            let (cluster, kind) = (connection.cluster(), &config.resource.kind);
             tracing::warn!(
+                cluster,
                 kind,
                 %problem,
                 "a watch broke off; until it works again each object is read from the API server"
@@ -213,8 +215,8 @@ async fn compare<F: Facts>(
         };
         sleep(IN_FLIGHT).await;
         if index.lags(&listed, version) {
-            let kind = &config.resource.kind;
-            tracing::warn!(kind, "a watch stopped answering and is restarted");
+            let (cluster, kind) = (connection.cluster(), &config.resource.kind);
+            tracing::warn!(cluster, kind, "a watch stopped answering and is restarted");
             return None;
         }
     }

@@ -280,6 +280,17 @@ pub fn merge(before: &[Blocker], mut now: Vec<Blocker>) -> Vec<Blocker> {
     now
 }
 
+/// The blockers that are new in `after`, and those of `before` that are gone, by code.
+pub fn difference<'a>(
+    before: &'a [Blocker],
+    after: &'a [Blocker],
+) -> (Vec<&'a Blocker>, Vec<&'a Blocker>) {
+    fn lacking<'a>(from: &[Blocker], of: &'a [Blocker]) -> Vec<&'a Blocker> {
+        of.iter().filter(|one| !from.iter().any(|other| other.code == one.code)).collect()
+    }
+    (lacking(before, after), lacking(after, before))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -349,6 +360,15 @@ mod tests {
                 assert!(section.contains(verb), "{code} does not show `{verb}`");
             }
         }
+    }
+
+    #[test]
+    fn a_difference_has_what_was_raised_and_what_was_cleared() {
+        let before = [blocker(BlockerCode::ApplyFailed, 10), blocker(BlockerCode::NodeLeft, 11)];
+        let after = [blocker(BlockerCode::ApplyFailed, 50), blocker(BlockerCode::Frozen, 50)];
+        let (raised, cleared) = difference(&before, &after);
+        assert_eq!((raised, cleared), (vec![&after[1]], vec![&before[1]]));
+        assert_eq!(difference(&after, &after), (Vec::new(), Vec::new()));
     }
 
     #[test]

@@ -39,9 +39,13 @@ impl Entropy for SystemEntropy {
     }
 }
 
-/// Logs go to stderr, filtered by `RUST_LOG` (default: info).
+/// Without the lines of the Kubernetes client, which logs every request that fails
+/// as an error; `slipway_cluster` logs what a person has to know about a cluster.
+const DEFAULT_LOG: &str = "info,kube_client=off,kube_runtime=off";
+
+/// Logs go to stderr, filtered by `RUST_LOG`.
 pub(crate) fn log_to_stderr(format: LogFormat) {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(DEFAULT_LOG));
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     match format {
         LogFormat::Text => log.with_ansi(false).init(),

@@ -11,6 +11,7 @@
 //! refusal or a panic of one does not affect the others.
 
 mod act;
+mod blockers;
 mod engines;
 mod write;
 

@@ -42,6 +42,7 @@ pub(crate) async fn measure(
     let installation: InstallationId = installation.parse().context("no installation")?;
     let watched: u32 = watched.parse()?;
     let engine = CrossplaneSubstrate::new(CrossplaneConfig {
+        cluster: "bench".to_owned(),
         access: Access::Kubeconfig(PathBuf::from(Path::new(kubeconfig))),
         installation,
         sweep: Duration::from_secs(3_600),

@@ -168,6 +168,7 @@ impl World {
         shutdown: &Shutdown,
     ) -> anyhow::Result<()> {
         let engine = Arc::new(CrossplaneSubstrate::new(CrossplaneConfig {
+            cluster: "bench".to_owned(),
             access: Access::Kubeconfig(self.kubeconfig.clone()),
             installation: self.installation,
             sweep: SWEEP,

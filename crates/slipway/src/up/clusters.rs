@@ -154,6 +154,7 @@ impl Clusters {
         let (partition, name) = (cluster.id.into(), cluster.name.as_str());
         let context = &self.partitions.context;
         let crossplane = CrossplaneSubstrate::new(CrossplaneConfig {
+            cluster: name.to_owned(),
             access,
             installation: self.installation,
             sweep: self.sweep,

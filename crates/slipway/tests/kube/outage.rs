@@ -6,7 +6,7 @@ use slipway_testkit::wait;
 use crate::cast::Cast;
 use crate::control_plane::TIMEOUT;
 use crate::stage::{Environment, HEARTBEAT};
-use crate::world::{Account, Setup, World};
+use crate::world::{Account, CLUSTER, Setup, World};
 
 /// A long deadline, so that only the outage shows and not a drain that it delays.
 const LONG_TIMEOUT: Setup<'_> = Setup {
@@ -135,4 +135,43 @@ async fn killed_amid_requests_each_is_made_once_and_goes_in_order() {
         }
         world.assert_nothing_left().await;
     }
+}
+
+/// One line when the cluster goes and one when it is back, whatever asks it
+/// meanwhile; one for the blocker of a resource there, and one for its end.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_outage_is_logged_when_it_begins_and_when_it_ends() {
+    let test = "an_outage_is_logged_when_it_begins_and_when_it_ends";
+    let Some(world) = World::start(test, LONG_TIMEOUT).await else { return };
+    let id = world.declare("web-1", "").await;
+    world.plane.wait_for_phase(&id, "Ready").await;
+    let before = world.plane.log_text().len();
+    world.kubernetes.kill(Part::ApiServer).await.unwrap();
+    world.wait_blocked(&id, "substrate_unknown", "API server").await;
+    let log = || world.plane.log_text()[before..].to_owned();
+    wait::until(TIMEOUT, "the outage is logged", async || {
+        log().contains("a cluster does not answer").then_some(())
+    })
+    .await;
+    world.kubernetes.start_part(Part::ApiServer).await.unwrap();
+    world.wait_well(&id).await;
+    wait::until(TIMEOUT, "the end of the outage is logged", async || {
+        log().contains("a cluster answers again").then_some(())
+    })
+    .await;
+    let log = log();
+    let holding = |parts: &[&str]| {
+        let has = |line: &&str| parts.iter().all(|part| line.contains(part));
+        log.lines().filter(has).collect::<Vec<_>>()
+    };
+    let cluster = format!("cluster=\"{}\"", CLUSTER);
+    assert_eq!(holding(&[" WARN ", "a cluster does not answer", &cluster]).len(), 1, "{log}");
+    assert_eq!(holding(&[" INFO ", "a cluster answers again", &cluster]).len(), 1, "{log}");
+    let blocked = ["web-1", "substrate_unknown"];
+    let raised = holding(&[" WARN ", "is blocked", "remedy", blocked[0], blocked[1]]);
+    assert_eq!(raised.len(), 1, "{log}");
+    let cleared = holding(&[" INFO ", "no longer blocked", blocked[0], blocked[1]]);
+    assert_eq!(cleared.len(), 1, "{log}");
+    assert_eq!(holding(&[" WARN "]).len(), 2, "{log}");
+    assert!(holding(&[" ERROR "]).is_empty(), "{log}");
 }

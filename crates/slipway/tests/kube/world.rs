@@ -20,7 +20,7 @@ use crate::stage::{self, Environment, Playing, Servers, Stage};
 pub(crate) use crate::stage::{PROVIDER, resource};
 
 pub(crate) const PROJECT: &str = "shop";
-const CLUSTER: &str = "east";
+pub(crate) const CLUSTER: &str = "east";
 pub(crate) const BLUEPRINT: &str = "server";
 const KIND: &str = "XServer";
 

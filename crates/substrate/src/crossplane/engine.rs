@@ -26,6 +26,8 @@ pub(super) type Index = slipway_cluster::Index<LiveObject>;
 
 #[derive(Debug, Clone)]
 pub struct CrossplaneConfig {
+    /// The name of the cluster in the log.
+    pub cluster: String,
     pub access: Access,
     /// The engine touches only objects that carry this installation.
     pub installation: InstallationId,
@@ -60,7 +62,7 @@ impl CrossplaneSubstrate {
         let installation = config.installation.to_string();
         Self {
             mark: HighWaterMark::new(SYSTEM_NAMESPACE, &installation, config.sweep),
-            connection: Connection::new(config.access),
+            connection: Connection::new(config.access, &config.cluster),
             installation,
             sweep: config.sweep,
             changes: Arc::default(),

@@ -320,6 +320,7 @@ pub(crate) fn mk_engine(
     sweep: Duration,
 ) -> CrossplaneSubstrate {
     CrossplaneSubstrate::new(CrossplaneConfig {
+        cluster: "test".to_owned(),
         access: Access::Kubeconfig(kubeconfig.to_owned()),
         installation,
         sweep,

@@ -13,6 +13,7 @@ use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::ids::{DrainId, ProvisionedResourceId};
 use slipway_core::nodes::token::TokenDecision;
 
+use super::blockers::BlockerChanges;
 use super::{Acted, Batch, Ended, Item, Ticked, isolated, tick_span};
 use crate::broker::port::Claimed;
 
@@ -22,8 +23,21 @@ struct Done {
     outcome: Outcome,
     drain_id: DrainId,
     jitter: f64,
-    /// The phase transitions in the last computed commit.
-    transitioned: Vec<Transition>,
+    changes: Changes,
+}
+
+/// What the last computed commit changes; reported once it is written.
+#[derive(Default)]
+struct Changes {
+    transitions: Vec<Transition>,
+    blockers: BlockerChanges,
+}
+
+impl Changes {
+    fn of(commit: &Commit, current: &ResourceSnapshot) -> Self {
+        let transitions = transitions(commit, Some(current));
+        Self { transitions, blockers: BlockerChanges::of(commit, current) }
+    }
 }
 
 /// A tick that failed by an error of our own: the claim, the number of failures
@@ -88,7 +102,7 @@ impl Batch<'_> {
             item.bring_to_now();
             let entropy = &self.context.entropy;
             let (drain_id, jitter) = (DrainId::new(entropy.uuid()), entropy.jitter());
-            let mut done = Done { item, outcome, drain_id, jitter, transitioned: Vec::new() };
+            let mut done = Done { item, outcome, drain_id, jitter, changes: Changes::default() };
             // Compute the commit from the snapshot. It is written if the row
             // did not change since; otherwise the rule runs again on the locked
             // rows.
@@ -104,7 +118,7 @@ impl Batch<'_> {
                         ended.push((done.item.snapshot, Ticked::Unchanged(release)));
                     }
                     None => {
-                        done.transitioned = transitions(&commit, Some(snapshot));
+                        done.changes = Changes::of(&commit, snapshot);
                         records.extend(Recorded::new(id, revision, commit));
                         open.insert(id, done);
                     }
@@ -124,7 +138,7 @@ impl Batch<'_> {
         }
         let rule = |current: &ResourceSnapshot, done: &mut Done| {
             let commit = self.record(done, current)?;
-            done.transitioned = transitions(&commit, Some(current));
+            done.changes = Changes::of(&commit, current);
             Ok(commit)
         };
         let decided = self.decide_each(open, rule).await.into_iter();
@@ -150,8 +164,9 @@ impl Batch<'_> {
 
     /// Called after the commit: only then does the meter count the transitions.
     fn recorded(&self, done: Done) -> Ended {
-        self.context.meter.transitioned(&done.transitioned);
+        self.context.meter.transitioned(&done.changes.transitions);
         let Item { snapshot, decision, .. } = done.item;
+        tick_span(&snapshot).in_scope(|| done.changes.blockers.log(&snapshot));
         let changed_phase = decision.phase != snapshot.attempt.phase();
         (snapshot, Ticked::Recorded { action: decision.action, changed_phase })
     }
