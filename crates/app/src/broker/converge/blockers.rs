@@ -29,7 +29,7 @@ impl BlockerChanges {
 
     /// A mode withholds actions because a person wanted it: that is no warning.
     pub(super) fn log(&self, snapshot: &ResourceSnapshot) {
-        let resource = &snapshot.resource.handle;
+        let resource = snapshot.resource.handle.as_str();
         for Blocker { code, message, .. } in &self.raised {
             let remedy = code.remedies().first().map_or("", |remedy| remedy.action);
             match code {
