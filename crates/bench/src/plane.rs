@@ -89,6 +89,7 @@ impl Plane {
             heartbeat_interval_ms: 10_000,
             orphan_after_ms: 600_000,
             node_image: None,
+            authorities: None,
         };
         let engines =
             Engines::new(settings).serving(partition, "local", Arc::clone(substrate) as _);

@@ -2,6 +2,7 @@
 //! file of a noun has the arguments that only that noun takes.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
@@ -33,6 +34,9 @@ pub struct ClientOptions {
         global = true
     )]
     pub key: Option<Secret>,
+    /// Trust the authorities in this PEM file instead of the system's
+    #[arg(long, env = "SLIPWAY_CA_FILE", value_name = "FILE", global = true)]
+    pub ca_file: Option<PathBuf>,
     /// How results are shown
     #[arg(short, long, value_enum, default_value_t, global = true)]
     pub output: Output,

@@ -1,10 +1,13 @@
 //! Our API over HTTP: a few shapes of calls, one attempt each. Commands give
 //! the path; lists are read to their end through the `next` links.
 
+use std::path::Path;
 use std::time::Duration;
 
 use reqwest::header::{HeaderMap, LINK};
-use reqwest::{ClientBuilder, Method, RequestBuilder, Response, StatusCode, Url, redirect};
+use reqwest::{
+    Certificate, ClientBuilder, Method, RequestBuilder, Response, StatusCode, Url, redirect,
+};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use slipway_core::secret::Secret;
@@ -65,17 +68,23 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    pub(crate) fn new(server: &str, key: Option<Secret>) -> Result<Self, Error> {
+    /// `authorities`: a PEM file with those to trust instead of the system's.
+    pub(crate) fn new(
+        server: &str,
+        key: Option<Secret>,
+        authorities: Option<&Path>,
+    ) -> Result<Self, Error> {
         let wrong = |problem: &str| Error::Usage(format!("--server `{server}` {problem}"));
         let server =
             Url::parse(server).map_err(|_| wrong("is no URL, such as http://127.0.0.1:7700"))?;
         if !["http", "https"].contains(&server.scheme()) {
             return Err(wrong("must begin with http:// or https://"));
         }
+        let authorities = authorities.map(read_authorities).transpose()?;
         // An error means that a provider is already installed.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let build = |builder: ClientBuilder| {
-            let built = for_server(&server, builder).build();
+            let built = for_server(&server, authorities.as_deref(), builder).build();
             built.map_err(|error| Error::Unreachable {
                 server: server.to_string(),
                 reason: with_causes(&error),
@@ -274,18 +283,33 @@ impl Client {
 }
 
 /// Settings of every request to this server.
-fn for_server(server: &Url, builder: ClientBuilder) -> ClientBuilder {
+fn for_server(
+    server: &Url,
+    authorities: Option<&[Certificate]>,
+    builder: ClientBuilder,
+) -> ClientBuilder {
     // The key is for this server, not for a redirect target.
     let mut builder = builder.redirect(redirect::Policy::none());
     if server.scheme() == "http" {
         // Otherwise the system's certificates are loaded even for plain HTTP,
         // which fails on a machine that has none.
         builder = builder.tls_certs_only([]);
+    } else if let Some(authorities) = authorities {
+        builder = builder.tls_certs_only(authorities.iter().cloned());
     }
     if server.host_str().is_some_and(|host| host == "localhost" || host.starts_with("127.")) {
         builder = builder.no_proxy();
     }
     builder
+}
+
+fn read_authorities(path: &Path) -> Result<Vec<Certificate>, Error> {
+    let wrong = |problem: String| Error::Usage(format!("--ca-file `{}` {problem}", path.display()));
+    let pem = std::fs::read(path).map_err(|error| wrong(format!("cannot be read: {error}")))?;
+    match Certificate::from_pem_bundle(&pem) {
+        Ok(certificates) if !certificates.is_empty() => Ok(certificates),
+        _ => Err(wrong("has no certificate in PEM".to_owned())),
+    }
 }
 
 /// The text of a header, if it has one.
@@ -337,7 +361,7 @@ mod tests {
     #[test]
     fn a_server_that_is_no_url_is_wrong_usage() {
         for bad in ["nonsense", "ftp://x", "127.0.0.1:7700"] {
-            assert!(matches!(Client::new(bad, None), Err(Error::Usage(_))), "{bad}");
+            assert!(matches!(Client::new(bad, None, None), Err(Error::Usage(_))), "{bad}");
         }
     }
 }

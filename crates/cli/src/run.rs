@@ -50,7 +50,7 @@ async fn connected(
     renderers: Renderers,
     terminal: &mut Terminal,
 ) -> Result<(), Error> {
-    let client = Client::new(&options.server, options.key)?;
+    let client = Client::new(&options.server, options.key, options.ca_file.as_deref())?;
     let ClientOptions { server, output, .. } = options;
     command.execute(&mut Session { client, server, output, renderers, terminal }).await
 }

@@ -8,6 +8,8 @@ use slipway_core::secret::Secret;
 pub const CONFIG_PATH: &str = "/etc/plexd/config.yaml";
 /// Where the agent finds its token; removed by the agent once it enrolled.
 pub const TOKEN_PATH: &str = "/etc/plexd/bootstrap-token";
+/// Where the agent finds the authorities that it trusts, if it is given any.
+pub const AUTHORITIES_PATH: &str = "/etc/plexd/ca.pem";
 
 const HEADER: &str = "#cloud-config\n";
 
@@ -21,6 +23,9 @@ pub struct NodeConfig {
     pub heartbeat_interval_ms: u64,
     pub orphan_after_ms: u64,
     pub busy_seconds: u64,
+    /// The content of a file of its own, in PEM.
+    #[serde(skip)]
+    pub authorities: Option<String>,
 }
 
 /// The file in the shape of each reader: our agent and early versions of plexd
@@ -31,6 +36,8 @@ struct ConfigFile<'a> {
     #[serde(flatten)]
     config: &'a NodeConfig,
     token_file: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ca_file: Option<&'static str>,
     api: ApiSection<'a>,
     registration: RegistrationSection<'a>,
 }
@@ -52,6 +59,7 @@ impl<'a> ConfigFile<'a> {
         Self {
             config,
             token_file: TOKEN_PATH,
+            ca_file: config.authorities.as_ref().map(|_| AUTHORITIES_PATH),
             api: ApiSection { base_url: &config.api_url },
             registration: RegistrationSection {
                 project_id: &config.project_id,
@@ -93,13 +101,15 @@ pub fn enrolment_document(config: &NodeConfig, token: &Secret) -> Result<Secret,
         permissions: permissions.to_owned(),
         content,
     };
-    let document = Document {
-        write_files: vec![
-            file(CONFIG_PATH, "0644", config_file(config)?),
-            file(TOKEN_PATH, "0600", format!("{}\n", token.expose())),
-        ],
-        runcmd: vec![vec!["plexd".to_owned(), "up".to_owned()]],
-    };
+    let mut write_files = vec![
+        file(CONFIG_PATH, "0644", config_file(config)?),
+        file(TOKEN_PATH, "0600", format!("{}\n", token.expose())),
+    ];
+    if let Some(authorities) = &config.authorities {
+        write_files.push(file(AUTHORITIES_PATH, "0644", authorities.clone()));
+    }
+    let document =
+        Document { write_files, runcmd: vec![vec!["plexd".to_owned(), "up".to_owned()]] };
     let text = serde_yaml_ng::to_string(&document).map_err(|_| RenderFailed)?;
     Ok(Secret::new(format!("{HEADER}{text}")))
 }
@@ -125,7 +135,18 @@ pub(crate) mod tests {
             heartbeat_interval_ms: 1_000,
             orphan_after_ms: 600_000,
             busy_seconds: 3,
+            authorities: None,
         }
+    }
+
+    #[test]
+    fn the_authorities_are_a_file_that_the_configuration_names() {
+        let config = NodeConfig { authorities: Some("PEM\n".to_owned()), ..mk_config() };
+        let document = enrolment_document(&config, &Secret::new("psb_live_x_node_y")).unwrap();
+        let text = document.expose();
+        assert!(text.contains("ca_file: /etc/plexd/ca.pem\n"), "{text}");
+        let file = "- path: /etc/plexd/ca.pem\n  permissions: '0644'\n  content: |\n    PEM\n";
+        assert!(text.contains(file), "{text}");
     }
 
     #[test]

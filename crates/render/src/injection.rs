@@ -160,6 +160,7 @@ fn node_config(snapshot: &ResourceSnapshot, settings: &NodeSettings) -> NodeConf
         heartbeat_interval_ms: settings.heartbeat_interval_ms,
         orphan_after_ms: settings.orphan_after_ms,
         busy_seconds: busy.and_then(Value::as_u64).unwrap_or(0),
+        authorities: settings.authorities.clone(),
     }
 }
 

@@ -13,4 +13,6 @@ pub struct NodeSettings {
     /// The image of the node agent. Without it, nothing can be rendered that
     /// runs the agent as a container.
     pub node_image: Option<String>,
+    /// The authorities that nodes trust instead of their machine's, in PEM.
+    pub authorities: Option<String>,
 }

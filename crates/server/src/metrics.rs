@@ -77,7 +77,7 @@ impl Metrics {
             seconds:      add_histograms(to, "slipway_http_request_seconds", "Time from the request line to the answer, by method and route", || exponential(BUCKETS)),
             open_leaks:   add(to, "slipway_open_leaks", "Leaks that are open in this installation, by kind; absent while the database is"),
             modes:        add(to, "slipway_control_mode", "1 for the mode of the installation, 0 for the others; absent while the database is"),
-            rate_limited: add(to, "slipway_http_rate_limited", "Requests refused because their key asked too often"),
+            rate_limited: add(to, "slipway_http_rate_limited", "Requests refused because a key, a node or an address asked too often"),
             events: EventMetrics::register(to),
             counts: CountMetrics::register(to, Arc::clone(&loops)),
             registry,

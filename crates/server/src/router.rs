@@ -13,6 +13,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::error::{self, Rejection};
 use crate::routes::{Guard, Route, guard};
+use crate::serve::refuse_overload;
 use crate::state::ServerState;
 use crate::{access, broker, catalog, deletion, events, nodes, operations, placement};
 use crate::{correlation, health, metrics, openapi};
@@ -34,15 +35,31 @@ pub static TABLE: LazyLock<Vec<Route>> = LazyLock::new(|| {
 
 /// Everything that this server answers.
 pub fn router(state: ServerState) -> Router {
+    layered(
+        probes()
+            .route("/openapi.json", get(openapi::machines))
+            .route("/docs", get(openapi::people))
+            .route("/docs/problems/{code}", get(openapi::problem))
+            .nest("/api/v1", api(&state).layer(from_fn(refuse_overload)))
+            .nest("/v1", nodes::plexd_routes()),
+        state,
+    )
+}
+
+/// Probes and metrics alone, for a listener of their own.
+pub fn probe_router(state: ServerState) -> Router {
+    layered(probes(), state)
+}
+
+fn probes() -> Router<ServerState> {
     Router::new()
         .route("/healthz", get(health::alive))
         .route("/readyz", get(health::ready))
         .route("/metrics", get(metrics::show))
-        .route("/openapi.json", get(openapi::machines))
-        .route("/docs", get(openapi::people))
-        .route("/docs/problems/{code}", get(openapi::problem))
-        .nest("/api/v1", api(&state))
-        .nest("/v1", nodes::plexd_routes())
+}
+
+fn layered(routes: Router<ServerState>, state: ServerState) -> Router {
+    routes
         .fallback(unknown_route)
         .method_not_allowed_fallback(wrong_method)
         .layer(CatchPanicLayer::custom(error::on_panic))

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use slipway_app::Context;
 use slipway_app::deletion::leaks::Finder;
+use slipway_core::ids::{ApiKeyId, NodeId};
 use slipway_wire::operations::{LoopStatus, Probe};
 
 use crate::events::EventStreams;
@@ -22,7 +23,8 @@ pub struct ServerState {
     pub finder: Finder,
     pub metrics: Arc<Metrics>,
     pub streams: EventStreams,
-    pub rates: Arc<RateLimits>,
+    pub key_rates: Arc<RateLimits<ApiKeyId>>,
+    pub node_rates: Arc<RateLimits<NodeId>>,
 }
 
 /// Settings that every node receives when it registers.

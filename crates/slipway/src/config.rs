@@ -5,6 +5,7 @@
 mod file;
 pub(crate) mod keys;
 mod layering;
+mod listener;
 mod parse;
 mod placement;
 mod show;
@@ -22,11 +23,13 @@ use slipway_core::access::rate::Rate;
 use slipway_core::blocker::Deadlines;
 use slipway_core::nodes::token::TokenLifetimes;
 use slipway_core::secret::Secret;
+use slipway_server::TlsFiles;
 
 use self::file::{read, secret, secret_in_file};
 use self::layering::{ALIASES, aliases};
 use self::parse::{
-    absolute, at_least_one, checked_image, checked_url, days, default_data_dir, duration, name,
+    absolute, address, at_least_one, checked_image, checked_url, days, default_data_dir, duration,
+    name,
 };
 pub(crate) use self::placement::PlacementConfig;
 use self::placement::Quota;
@@ -44,6 +47,27 @@ pub(crate) struct Layer {
     /// Where to listen [default: 127.0.0.1:7700].
     #[arg(long, value_name = "ADDR:PORT", env = "SLIPWAY_LISTEN")]
     listen: Option<String>,
+
+    /// Where to listen for probes and metrics alone, in plain HTTP [default:
+    /// only beside the API].
+    #[arg(long, value_name = "ADDR:PORT", env = "SLIPWAY_PROBE_LISTEN")]
+    probe_listen: Option<String>,
+
+    /// The certificate of this server in PEM, with those between it and its
+    /// authority; read again when it changes [default: plain HTTP].
+    #[arg(long, value_name = "FILE", env = "SLIPWAY_TLS_CERT")]
+    tls_cert: Option<PathBuf>,
+
+    /// Its private key in PEM.
+    #[arg(long, value_name = "FILE", env = "SLIPWAY_TLS_KEY")]
+    tls_key: Option<PathBuf>,
+
+    /// A proxy in front ends TLS and names its clients in this header; nobody
+    /// else can reach the port [default: no proxy; without a value:
+    /// x-forwarded-for].
+    #[arg(long, value_name = "HEADER", env = "SLIPWAY_BEHIND_PROXY")]
+    #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "x-forwarded-for")]
+    behind_proxy: Option<ProxyHeader>,
 
     /// Where state is kept [default: the user's data folder].
     #[arg(long, value_name = "DIR", env = "SLIPWAY_DATA_DIR")]
@@ -68,7 +92,8 @@ pub(crate) struct Layer {
     #[arg(long, value_name = "TIME", env = "SLIPWAY_DATABASE_STATEMENT_TIMEOUT")]
     database_statement_timeout: Option<String>,
 
-    /// How nodes reach this server [default: http://<listen>].
+    /// How nodes reach this server [default: http://<listen>, https:// with a
+    /// certificate].
     #[arg(long, value_name = "URL", env = "SLIPWAY_PUBLIC_URL")]
     public_url: Option<String>,
 
@@ -76,6 +101,11 @@ pub(crate) struct Layer {
     /// release [default: none].
     #[arg(long, value_name = "IMAGE", env = "SLIPWAY_NODE_IMAGE")]
     node_image: Option<String>,
+
+    /// A PEM file with the authorities that nodes trust instead of their
+    /// machine's, if theirs do not know that of `public_url` [default: none].
+    #[arg(long, value_name = "FILE", env = "SLIPWAY_NODE_CA_FILE")]
+    node_ca_file: Option<PathBuf>,
 
     /// Where the local engine keeps its nodes [default: in the data directory].
     #[arg(long, value_name = "DIR", env = "SLIPWAY_SUBSTRATE_ROOT")]
@@ -236,17 +266,30 @@ pub(crate) enum LogFormat {
     Json,
 }
 
+/// The header in which a proxy names its clients.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum ProxyHeader {
+    XForwardedFor,
+    Forwarded,
+}
+
 /// A setting that cannot be used, by its key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{key}` {problem}")]
 pub(crate) struct InvalidConfig {
     key: String,
     problem: String,
+    code: &'static str,
 }
 
 impl InvalidConfig {
     fn new(key: impl Into<String>, problem: impl Into<String>) -> Self {
-        Self { key: key.into(), problem: problem.into() }
+        Self { key: key.into(), problem: problem.into(), code: "config_invalid" }
+    }
+
+    pub(crate) fn code(&self) -> &'static str {
+        self.code
     }
 }
 
@@ -277,6 +320,9 @@ impl From<InstallationArguments> for Layer {
 #[derive(Debug, Clone)]
 pub(crate) struct Config {
     pub(crate) listen: SocketAddr,
+    pub(crate) probe_listen: Option<SocketAddr>,
+    pub(crate) tls: Option<TlsFiles>,
+    pub(crate) behind_proxy: Option<ProxyHeader>,
     pub(crate) data_dir: PathBuf,
     pub(crate) database_url: Secret,
     pub(crate) database_connections: u32,
@@ -284,6 +330,7 @@ pub(crate) struct Config {
     pub(crate) database_statement_timeout: Duration,
     pub(crate) public_url: Option<String>,
     pub(crate) node_image: Option<String>,
+    pub(crate) node_ca_file: Option<PathBuf>,
     pub(crate) substrate_root: PathBuf,
     pub(crate) reconcile_interval: Duration,
     pub(crate) lease: Duration,
@@ -309,6 +356,23 @@ pub(crate) struct Config {
     pub(crate) event_log: Option<PathBuf>,
     pub(crate) retention: Retention,
     pub(crate) log_format: LogFormat,
+}
+
+impl ProxyHeader {
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::XForwardedFor => "x-forwarded-for",
+            Self::Forwarded => "forwarded",
+        }
+    }
+}
+
+impl Config {
+    /// The URL of this server at an address of its own.
+    pub(crate) fn url_at(&self, address: SocketAddr) -> String {
+        let scheme = if self.tls.is_some() { "https" } else { "http" };
+        format!("{scheme}://{address}")
+    }
 }
 
 /// An outside action gets a third of the lease. With less than a second, ordinary
@@ -337,10 +401,9 @@ impl Layer {
             Some(directory) => absolute("data_dir", &directory)?,
             None => default_data_dir(environment)?,
         };
-        let listen = layer.listen.unwrap_or_else(|| "127.0.0.1:7700".to_owned());
-        let listen = listen.parse().map_err(|_| {
-            InvalidConfig::new("listen", "must be an address with a port, such as 127.0.0.1:7700")
-        })?;
+        let listen = address("listen", layer.listen.as_deref().unwrap_or("127.0.0.1:7700"))?;
+        let tls = listener::tls_files(layer.tls_cert.as_deref(), layer.tls_key.as_deref())?;
+        listener::check_protected(listen, tls.is_some() || layer.behind_proxy.is_some())?;
         let token_ttl = checked!(duration, token_ttl, seconds(3_600));
         let lifetimes = TokenLifetimes::default();
         if !(seconds(300)..=lifetimes.cap).contains(&token_ttl) {
@@ -373,6 +436,13 @@ impl Layer {
         let usual = Deadlines::default();
         Ok(Config {
             listen,
+            probe_listen: layer
+                .probe_listen
+                .as_deref()
+                .map(|text| address("probe_listen", text))
+                .transpose()?,
+            tls,
+            behind_proxy: layer.behind_proxy,
             database_url: layer.database_url.unwrap_or_else(|| {
                 Secret::new(format!("sqlite:{}", data_dir.join("slipway.db").display()))
             }),
@@ -381,6 +451,10 @@ impl Layer {
             database_statement_timeout: checked!(duration, database_statement_timeout, seconds(30)),
             public_url: layer.public_url.as_deref().map(checked_url).transpose()?,
             node_image: checked_image(layer.node_image)?,
+            node_ca_file: layer
+                .node_ca_file
+                .map(|path| absolute("node_ca_file", &path))
+                .transpose()?,
             substrate_root: match layer.substrate_root {
                 Some(root) => absolute("substrate_root", &root)?,
                 None => data_dir.join("substrate"),

@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use slipway_app::ports::substrate::Error as SubstrateError;
+use slipway_server::TlsError;
 use slipway_store::{BackupError, DirectoryError, OpenError};
 
 use crate::config::InvalidConfig;
@@ -16,6 +17,10 @@ pub(crate) enum Error {
     PortInUse { address: String },
     #[error("cannot listen on {address}: {source}")]
     Listen { address: String, source: std::io::Error },
+    #[error("{0}; correct `tls_cert` and `tls_key`")]
+    Tls(#[from] TlsError),
+    #[error("`node_ca_file`: {path} {problem}; name a PEM file of authorities, or leave it out")]
+    NodeAuthorities { path: String, problem: String },
     #[error(transparent)]
     Store(#[from] OpenError),
     #[error(transparent)]
@@ -53,9 +58,11 @@ pub(crate) enum Error {
 impl Error {
     pub(crate) fn code(&self) -> &'static str {
         match self {
-            Self::Config(_) => "config_invalid",
+            Self::Config(error) => error.code(),
             Self::PortInUse { .. } => "port_in_use",
             Self::Listen { .. } => "listen_failed",
+            Self::Tls(_) => "tls_unusable",
+            Self::NodeAuthorities { .. } => "node_ca_file_unusable",
             Self::Store(OpenError::InvalidUrl) => "database_url_invalid",
             Self::Store(OpenError::DatabaseUnreachable { .. }) => "database_unreachable",
             Self::Store(OpenError::DatabaseRefused { .. }) => "database_refused",

@@ -50,6 +50,7 @@ fn role(slug: &str, composite: &catalog::CompositeType) -> Result<String, String
 
 fn daemon_set(wanted: &DaemonSet<'_>) -> Result<String, String> {
     let config = NodeConfig {
+        authorities: None,
         api_url: wanted.api_url.to_owned(),
         project_id: wanted.project_id.to_owned(),
         resource_handle: wanted.resource_handle.to_owned(),

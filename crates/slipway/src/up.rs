@@ -6,6 +6,7 @@
 
 mod clusters;
 mod keys;
+mod listeners;
 mod loops;
 mod mode;
 mod partitions;
@@ -14,7 +15,7 @@ mod seeding;
 mod stop;
 mod worker;
 
-use std::io::{ErrorKind as IoErrorKind, Write as _};
+use std::io::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,11 +27,11 @@ use slipway_app::deletion::leaks::Finder;
 use slipway_app::ports::{Meter, Stores, Substrate};
 use slipway_app::{Context, Error as AppError};
 use slipway_controller::Shutdown;
+use slipway_core::access::rate::Rate;
 use slipway_render::local_node::NodeSettings;
-use slipway_server::{EventStreams, Metrics, RateLimits, ServerState, StreamLimits};
+use slipway_server::{EventStreams, Metrics, RateLimits, ServerState, StreamLimits, Tls};
 use slipway_store::StoreConfig;
 use slipway_substrate::local::{LocalConfig, LocalSubstrate};
-use tokio::net::TcpListener;
 
 use crate::adapters::{self, SystemClock, SystemEntropy};
 use crate::config::{Config, Layer};
@@ -47,10 +48,13 @@ pub(crate) async fn up(layer: Box<Layer>) -> Result<(), Error> {
     // Before anything is opened, so that no signal is missed.
     let mut signals = stop::Signals::listen(config.stop_with_stdin)?;
 
-    // The port before the database: the cheaper refusal first.
-    let listener = listen(&config).await?;
+    // Files and ports before the database: the cheaper refusals first.
+    let tls = config.tls.clone().map(Tls::open).transpose()?;
+    let authorities = listeners::authorities(&config).await?;
+    let listener = listeners::bind(config.listen).await?;
+    let probes = listeners::bind_probes(&config).await?;
     let address = listener.local_addr().map_err(Error::io("read the address"))?;
-    let url = config.public_url.clone().unwrap_or_else(|| format!("http://{address}"));
+    let url = config.public_url.clone().unwrap_or_else(|| config.url_at(address));
 
     preflight::check(&config)?;
     let worker = worker::Worker::take(&config.data_dir)?;
@@ -66,7 +70,7 @@ pub(crate) async fn up(layer: Box<Layer>) -> Result<(), Error> {
     let context = context(&config, store.clone(), meter);
     let local = open_local(&config, &context).await?;
     let cluster = seeding::seed(&context, local.as_ref(), &config).await?;
-    let engines = Engines::new(node_settings(&config, &context, &url).await?).serving(
+    let engines = Engines::new(node_settings(&config, &context, &url, authorities).await?).serving(
         cluster.into(),
         &config.local_cluster,
         local,
@@ -85,7 +89,8 @@ pub(crate) async fn up(layer: Box<Layer>) -> Result<(), Error> {
         finder,
         metrics: Arc::new(metrics),
         streams: EventStreams::new(context.clone(), StreamLimits::default(), stop.subscribe()),
-        rates: Arc::new(RateLimits::new(config.rate)),
+        key_rates: Arc::new(RateLimits::of_keys(config.rate)),
+        node_rates: Arc::new(RateLimits::of_nodes(Rate::of_node(config.heartbeat_interval))),
     };
     let server_file = config.data_dir.join("server.json");
     let admin_key = seeding::admin_key(&context, &config, worker.name()).await?;
@@ -94,11 +99,8 @@ pub(crate) async fn up(layer: Box<Layer>) -> Result<(), Error> {
     ))?;
     write_server_file(&server_file, &url).await?;
 
-    let mut stopping = shutdown;
-    let serving =
-        tokio::spawn(slipway_server::serve(listener, slipway_server::router(state), async move {
-            stopping.requested().await;
-        }));
+    let listening = listeners::listening(&config, tls);
+    let serving = tokio::spawn(listeners::serve(listener, probes, listening, state, shutdown));
     signals.next().await;
     tracing::info!("stopping: taking no new work, finishing what is under way");
     // Unlike `send`, this does not fail if no receiver is left.
@@ -122,14 +124,6 @@ pub(crate) async fn up(layer: Box<Layer>) -> Result<(), Error> {
     }
     tracing::info!("stopped");
     Ok(())
-}
-
-async fn listen(config: &Config) -> Result<TcpListener, Error> {
-    let address = config.listen.to_string();
-    TcpListener::bind(config.listen).await.map_err(|source| match source.kind() {
-        IoErrorKind::AddrInUse => Error::PortInUse { address },
-        _ => Error::Listen { address, source },
-    })
 }
 
 fn context(config: &Config, store: Stores, meter: Arc<dyn Meter>) -> Context {
@@ -165,6 +159,7 @@ async fn node_settings(
     config: &Config,
     context: &Context,
     url: &str,
+    authorities: Option<String>,
 ) -> Result<NodeSettings, Error> {
     let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
     Ok(NodeSettings {
@@ -173,6 +168,7 @@ async fn node_settings(
         heartbeat_interval_ms: millis(config.heartbeat_interval),
         orphan_after_ms: millis(config.orphan_after),
         node_image: config.node_image.clone(),
+        authorities,
     })
 }
 

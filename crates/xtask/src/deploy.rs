@@ -44,7 +44,7 @@ const OF_HELM: [&str; 3] = ["# Source:", "helm.sh/chart:", "app.kubernetes.io/ma
 
 /// Values that the chart refuses, in addition to those of the plain manifests,
 /// and the text of the refusal.
-const REFUSED: [(&[&str], &str); 14] = [
+const REFUSED: [(&[&str], &str); 16] = [
     (&["replica=3"], "replica is not allowed"),
     (&["database.existingSecrt=x"], "existingSecrt is not allowed"),
     (&["settings.token_tll=1h"], "token_tll"),
@@ -52,6 +52,8 @@ const REFUSED: [(&[&str], &str); 14] = [
     (&["replicas=0"], "replicas"),
     (&["publicUrl="], "publicUrl is missing"),
     (&["publicUrl=ftp://x"], "publicUrl"),
+    (&["behindProxy=x-real-ip"], "behindProxy"),
+    (&["settings.tls_cert=/x"], "tls_cert"),
     (&["database.existingSecret="], "replicas is greater than 1 without a database"),
     (&["database.existingSecret=", "replicas=1"], "nothing outlives the pod"),
     (&["data.existingClaim=x"], "data.existingClaim is for one replica"),
@@ -62,10 +64,15 @@ const REFUSED: [(&[&str], &str); 14] = [
 ];
 
 /// Values that the chart accepts, and what the rendered text then contains.
-const TAKEN: [(&[&str], &[&str]); 4] = [
+const TAKEN: [(&[&str], &[&str]); 6] = [
     (
         &["kubeconfigs[0].name=east", "kubeconfigs[0].existingSecret=cluster-east"],
         &["path: east", "name: cluster-east"],
+    ),
+    (&[], &["name: SLIPWAY_BEHIND_PROXY\n              value: x-forwarded-for"]),
+    (
+        &["tls.existingSecret=web", "tls.nodeCaKey=ca.crt"],
+        &["value: /etc/slipway/tls/tls.key", "value: /etc/slipway/tls/ca.crt", "secretName: web"],
     ),
     (&["settings.token_ttl=2h"], &["name: SLIPWAY_TOKEN_TTL\n              value: \"2h\""]),
     (

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use reqwest::header::{HeaderMap, RETRY_AFTER};
-use reqwest::{Response, StatusCode, Url, redirect};
+use reqwest::{Certificate, Response, StatusCode, Url, redirect};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use slipway_wire::nodes::plexd::{
@@ -14,6 +14,7 @@ use slipway_wire::nodes::plexd::{
     RegisterRequest,
 };
 
+use super::config::Config;
 use super::error::Error;
 use super::identity::Identity;
 use super::secret::StoredSecret;
@@ -89,7 +90,12 @@ impl CallNames {
 }
 
 impl Client {
-    pub(crate) fn new(api_url: &Url) -> Result<Self, Error> {
+    pub(crate) fn new(config: &Config) -> Result<Self, Error> {
+        let api_url = &config.api_url;
+        let failed = |error: reqwest::Error| Error::Client {
+            api_url: api_url.to_string(),
+            reason: with_causes(&error),
+        };
         // An error means that a provider is installed already, which is fine.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let builder = reqwest::Client::builder()
@@ -99,17 +105,14 @@ impl Client {
             .redirect(redirect::Policy::none())
             // Only the document configures a node, not proxy variables.
             .no_proxy();
-        let builder = if api_url.scheme() == "http" {
+        let builder = match &config.authorities {
             // Without this the system's certificates are loaded even for plain
             // HTTP, and a machine that has none gets an error.
-            builder.tls_certs_only([])
-        } else {
-            builder
+            _ if api_url.scheme() == "http" => builder.tls_certs_only([]),
+            Some(pem) => builder.tls_certs_only(Certificate::from_pem_bundle(pem).map_err(failed)?),
+            None => builder,
         };
-        let http = builder.build().map_err(|error| Error::Client {
-            api_url: api_url.to_string(),
-            reason: with_causes(&error),
-        })?;
+        let http = builder.build().map_err(failed)?;
         Ok(Self { http, api_url: api_url.clone(), calls: CallNames::draw()? })
     }
 

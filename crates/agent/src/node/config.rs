@@ -1,7 +1,7 @@
 //! `/etc/plexd/config.yaml`, as far as this agent needs it. Keys that only
 //! plexd knows are ignored.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use reqwest::Url;
@@ -14,6 +14,7 @@ use super::user_data::CONFIG_PATH;
 #[derive(Deserialize)]
 struct File {
     api_url: Option<String>,
+    ca_file: Option<PathBuf>,
     project_id: Option<String>,
     resource_handle: Option<String>,
     hostname: Option<String>,
@@ -36,6 +37,8 @@ fn default_orphan_after_ms() -> u64 {
 #[derive(Debug, Clone)]
 pub(crate) struct Config {
     pub(crate) api_url: Url,
+    /// Trusted instead of the machine's, in PEM.
+    pub(crate) authorities: Option<Vec<u8>>,
     pub(crate) project_id: Option<String>,
     pub(crate) resource_handle: Option<String>,
     pub(crate) hostname: Option<String>,
@@ -50,11 +53,17 @@ impl Config {
         let unusable = |reason| Error::Configuration { path: path.clone(), reason };
         let content = read_if_there(&path)?
             .ok_or_else(|| unusable("the user-data document does not write it".to_owned()))?;
-        parse(&content).map_err(unusable)
+        let (config, ca_file) = parse(&content).map_err(unusable)?;
+        let Some(ca_file) = ca_file else { return Ok(config) };
+        // As the document wrote it, below the root of this node.
+        let authorities = read_if_there(&directory.rootfs(&ca_file))?;
+        let missing = || unusable(format!("ca_file {} is not there", ca_file.display()));
+        Ok(Self { authorities: Some(authorities.ok_or_else(missing)?), ..config })
     }
 }
 
-fn parse(content: &[u8]) -> Result<Config, String> {
+/// The configuration without its authorities, and the file that has them.
+fn parse(content: &[u8]) -> Result<(Config, Option<PathBuf>), String> {
     let file: File = serde_yaml_ng::from_slice(content).map_err(|error| error.to_string())?;
     let Some(api_url) = file.api_url else {
         return Err("api_url is missing, the address of the server".to_owned());
@@ -71,15 +80,17 @@ fn parse(content: &[u8]) -> Result<Config, String> {
     if file.heartbeat_interval_ms == 0 {
         return Err("heartbeat_interval_ms is 0, it must be at least 1".to_owned());
     }
-    Ok(Config {
+    let config = Config {
         api_url,
+        authorities: None,
         project_id: file.project_id,
         resource_handle: file.resource_handle,
         hostname: file.hostname,
         heartbeat_interval: Duration::from_millis(file.heartbeat_interval_ms),
         orphan_after: Duration::from_millis(file.orphan_after_ms),
         busy: Duration::from_secs(file.busy_seconds),
-    })
+    };
+    Ok((config, file.ca_file))
 }
 
 #[cfg(test)]
@@ -88,7 +99,8 @@ mod tests {
 
     #[test]
     fn only_the_address_is_needed_and_unknown_keys_are_ignored() {
-        let config = parse(b"api_url: http://127.0.0.1:1\nmesh: {mtu: 1280}\n").unwrap();
+        let (config, ca_file) = parse(b"api_url: http://127.0.0.1:1\nmesh: {mtu: 1280}\n").unwrap();
+        assert_eq!(ca_file, None);
         assert_eq!(config.heartbeat_interval, Duration::from_secs(1));
         assert_eq!(config.orphan_after, Duration::from_secs(600));
         assert_eq!(config.busy, Duration::ZERO);

@@ -105,7 +105,7 @@ async fn live(directory: &Directory, contact: &Contact) -> Result<Infallible, Er
             }
         };
         contact.allow_silence_of(config.orphan_after);
-        let client = Client::new(&config.api_url)?;
+        let client = Client::new(&config)?;
         let identity = match enrolled {
             Some(identity) => Some(identity),
             None => enrol(directory, &document, &config, &client, contact, &mut status).await?,

@@ -230,6 +230,7 @@ mod tests {
     fn left(enrolled_at: BootMoment) -> Duration {
         let config = Config {
             api_url: "http://127.0.0.1:1".parse().unwrap(),
+            authorities: None,
             project_id: None,
             resource_handle: None,
             hostname: None,

@@ -76,6 +76,20 @@ async fn an_acknowledgement_is_repeated_until_it_is_accepted() {
 }
 
 #[tokio::test]
+async fn a_node_that_sends_too_often_waits_as_long_as_it_is_told() {
+    let server = StandIn::start().await;
+    server.script(|calls| calls.heartbeat_limits.extend([1, 2]));
+    let directory = NodeDirectory::new(&server, &[]);
+    let agent = Agent::start(&directory.path);
+    let calls = server.until("a third heartbeat", |calls| calls.paced.len() > 2).await;
+    for pair in calls.paced[..3].windows(2) {
+        let (told, waited) = (pair[0].1.unwrap(), pair[1].0 - pair[0].0);
+        assert!(waited >= Duration::from_secs(told), "told {told} s, came after {waited:?}");
+    }
+    agent.stop().await;
+}
+
+#[tokio::test]
 async fn a_revoked_key_is_shown() {
     let server = StandIn::start().await;
     let directory = NodeDirectory::new(&server, &[]);

@@ -52,6 +52,10 @@ pub(crate) struct Registered {
 pub(crate) struct Calls {
     pub(crate) registers: Vec<Registered>,
     pub(crate) heartbeats: Vec<HeartbeatRequest>,
+    /// When each came, and the seconds that it was told to wait.
+    pub(crate) paced: Vec<(Instant, Option<u64>)>,
+    /// Heartbeats that are answered 429, with the seconds to wait.
+    pub(crate) heartbeat_limits: VecDeque<u64>,
     pub(crate) drains: Vec<(DrainAcknowledgement, Instant)>,
     pub(crate) enrolled: Option<Instant>,
     /// Answers before the first good one.
@@ -153,7 +157,16 @@ async fn heartbeat(
     headers: HeaderMap,
     Json(request): Json<HeartbeatRequest>,
 ) -> Response {
-    calls.send_modify(|calls| calls.heartbeats.push(request));
+    let mut wait = None;
+    calls.send_modify(|calls| {
+        calls.heartbeats.push(request);
+        wait = calls.heartbeat_limits.pop_front();
+        calls.paced.push((Instant::now(), wait));
+    });
+    if let Some(wait) = wait {
+        let reply = error(StatusCode::TOO_MANY_REQUESTS, "rate_limited", "too often");
+        return ([(header::RETRY_AFTER, wait.to_string())], reply).into_response();
+    }
     let calls = calls.borrow();
     if id != NODE_ID || bearer(&headers) != format!("Bearer {NODE_KEY}") || calls.revoked {
         return error(StatusCode::UNAUTHORIZED, "unauthorized", "unknown key");

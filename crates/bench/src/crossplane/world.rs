@@ -179,6 +179,7 @@ impl World {
             heartbeat_interval_ms: 10_000,
             orphan_after_ms: 600_000,
             node_image: None,
+            authorities: None,
         };
         let substrate: Arc<dyn Substrate> = Arc::clone(&engine) as _;
         let engines =

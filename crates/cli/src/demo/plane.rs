@@ -150,7 +150,7 @@ impl Plane {
                 let server: ServerFile = serde_json::from_slice(&text).map_err(|error| {
                     Error::Demo(format!("{} is not understood: {error}", file.display()))
                 })?;
-                return Client::new(&server.url, Some(key.clone()));
+                return Client::new(&server.url, Some(key.clone()), None);
             }
             if let Ok(Some(status)) = self.child.try_wait() {
                 return Err(Error::Demo(format!(

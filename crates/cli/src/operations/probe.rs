@@ -42,7 +42,8 @@ pub async fn probe_server(options: &ClientOptions) -> ServerProbe {
         version: None,
         key: KeyProbe::Unknown,
     };
-    let client = match Client::new(&options.server, options.key.clone()) {
+    let authorities = options.ca_file.as_deref();
+    let client = match Client::new(&options.server, options.key.clone(), authorities) {
         Ok(client) => client,
         Err(error) => {
             probe.readiness = Err(error.to_string());

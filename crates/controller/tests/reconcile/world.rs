@@ -148,6 +148,7 @@ impl World {
             heartbeat_interval_ms: 1_000,
             orphan_after_ms: 1_000,
             node_image: None,
+            authorities: None,
         };
         let engines =
             Engines::new(settings.clone()).serving(partition, "local", Arc::clone(&substrate) as _);

@@ -2,18 +2,29 @@
 //! an input, counted from any moment the caller likes.
 //!
 //! (The crate `governor` does the same and brings a keyed map of its own, whose
-//! eviction would need a loop; our map has one small entry per key that was
-//! ever valid, and keys are few.)
+//! eviction would need a loop.)
 
 use std::time::Duration;
 
-/// The limit of one key.
+/// The limit of one caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rate {
     /// Requests per second in the long run. At least one.
     pub per_second: u32,
     /// Requests at once after a pause. At least one.
     pub burst: u32,
+}
+
+impl Rate {
+    /// The limit of one node. A heartbeat is a write, and one each second is
+    /// plenty; ten leave room for every other call and for an agent that tries
+    /// again. Nodes that are told to send more get twice that.
+    pub fn of_node(heartbeat_interval: Duration) -> Self {
+        let interval = heartbeat_interval.as_millis().max(1);
+        let told = u32::try_from(1_000_u128.div_ceil(interval)).unwrap_or(u32::MAX);
+        let per_second = told.saturating_mul(2).max(10);
+        Self { per_second, burst: per_second.saturating_mul(2) }
+    }
 }
 
 /// The remaining credit, in billionths of a request: a request costs 10^9, and
@@ -33,11 +44,20 @@ impl Bucket {
         Self { credit: capacity(rate), at: now }
     }
 
-    /// Takes one request out, or answers how long to wait until there is one.
-    pub fn take(&mut self, rate: Rate, now: Duration) -> Result<(), Duration> {
+    /// Whether it has nothing to remember: it is full at this moment.
+    pub fn is_full(&self, rate: Rate, now: Duration) -> bool {
+        self.credit_at(rate, now) == capacity(rate)
+    }
+
+    fn credit_at(&self, rate: Rate, now: Duration) -> u128 {
         let passed = now.saturating_sub(self.at).as_nanos();
         let gained = passed.saturating_mul(u128::from(rate.per_second.max(1)));
-        self.credit = self.credit.saturating_add(gained).min(capacity(rate));
+        self.credit.saturating_add(gained).min(capacity(rate))
+    }
+
+    /// Takes one request out, or answers how long to wait until there is one.
+    pub fn take(&mut self, rate: Rate, now: Duration) -> Result<(), Duration> {
+        self.credit = self.credit_at(rate, now);
         self.at = self.at.max(now);
         match self.credit.checked_sub(SECOND) {
             Some(left) => {
@@ -87,10 +107,25 @@ mod tests {
                         prop_assert!(hasty.take(rate, early).is_err());
                     }
                 }
+                // A caller whose full bucket was forgotten gets a new one.
+                if bucket.is_full(rate, now) {
+                    let (mut kept, mut new) = (bucket, Bucket::full(rate, now));
+                    prop_assert_eq!(kept.take(rate, now), new.take(rate, now));
+                    prop_assert_eq!(kept, new);
+                }
                 let filled = now.as_nanos() * u128::from(per_second) / SECOND;
                 prop_assert!(taken <= u128::from(burst) + filled);
             }
         }
+    }
+
+    #[test]
+    fn a_node_may_do_twice_what_it_is_told() {
+        for (interval, per_second) in [(30_000, 10), (1_000, 10), (200, 10), (100, 20), (20, 100)] {
+            let rate = Rate::of_node(Duration::from_millis(interval));
+            assert_eq!(rate, Rate { per_second, burst: 2 * per_second }, "{interval}");
+        }
+        assert_eq!(Rate::of_node(Duration::ZERO).per_second, 2_000);
     }
 
     #[test]

@@ -25,6 +25,7 @@ fn settings() -> NodeSettings {
         heartbeat_interval_ms: 1_000,
         orphan_after_ms: 600_000,
         node_image: None,
+        authorities: None,
     }
 }
 

@@ -80,6 +80,7 @@ fn the_codes_of_the_node_protocol_are_documented_with_their_status() {
         ErrorKind::RowInvalid,
         ErrorKind::PayloadTooLarge,
         ErrorKind::RegistrationInvalid,
+        ErrorKind::RateLimited,
         ErrorKind::PoolExhausted,
         ErrorKind::Unavailable,
         ErrorKind::DatabaseReadOnly,

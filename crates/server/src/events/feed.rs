@@ -56,7 +56,7 @@ pub(super) async fn follow(
         let problem = "must be the position of an event, such as 42";
         return Err(Refusal::invalid(field, problem).into());
     }
-    let permit = state.streams.reserve()?;
+    let permit = state.streams.reserve(&call.caller)?;
     let after = feed::begin_stream(&call.context, &call.caller, field, after).await?;
     let frames = frames(after, state.streams.subscribe(after, permit), call.caller.project);
     let stream = Sse::new(frames).keep_alive(KeepAlive::new().interval(HEARTBEAT).text("alive"));

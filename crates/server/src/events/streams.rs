@@ -8,23 +8,33 @@
 //! ahead for a slow reader. A connection closes if its reader stops reading
 //! (see `serve`), and the reader resumes by position.
 
-use std::collections::VecDeque;
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use slipway_app::Context;
+use slipway_app::access::authorise::Caller;
 use slipway_app::events::port::PositionedEvent;
 use slipway_app::ports::store::{self, Page};
 use slipway_core::error::{ErrorKind, Refusal};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use slipway_core::ids::{ApiKeyId, ProjectId};
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
+
+use crate::rate::retry_after;
 
 /// Limits of all streams of a process together.
 #[derive(Debug, Clone, Copy)]
 pub struct StreamLimits {
     /// Streams at once. Each takes one of the 768 connections.
     pub streams: usize,
+    /// Of these, streams of one key.
+    pub of_key: usize,
+    /// Of these, streams of all keys that are bound to one project: its admin
+    /// may make any number of keys.
+    pub of_project: usize,
     /// Events kept for readers that are up to date: about a kilobyte each, so a
     /// mebibyte. A reader further behind queries the database.
     pub recent: usize,
@@ -39,6 +49,8 @@ impl Default for StreamLimits {
     fn default() -> Self {
         Self {
             streams: 128,
+            of_key: 16,
+            of_project: 64,
             recent: 1_024,
             poll: Duration::from_millis(200),
             lasting: Duration::from_secs(15 * 60),
@@ -48,6 +60,9 @@ impl Default for StreamLimits {
 
 /// Events per batch, from memory or from the database.
 const BATCH: u32 = 100;
+
+/// Seconds after which a key that has its share of streams may ask again.
+const AFTER_SHARE: u64 = 5;
 
 /// Pause after a failed read of the database.
 const AFTER_FAULT: Duration = Duration::from_secs(1);
@@ -59,11 +74,53 @@ pub struct EventStreams(Arc<Hub>);
 struct Hub {
     context: Context,
     limits: StreamLimits,
-    slots: Arc<Semaphore>,
+    open: Mutex<Open>,
     recent: Mutex<Recent>,
     /// The last position known to this process.
     head: watch::Sender<i64>,
     stopping: watch::Receiver<bool>,
+}
+
+/// The open streams, counted.
+#[derive(Debug, Default)]
+struct Open {
+    all: usize,
+    of_holder: HashMap<Holder, usize>,
+}
+
+/// Who has a share of the streams.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Holder {
+    Key(ApiKeyId),
+    Project(ProjectId),
+}
+
+impl Holder {
+    fn of(caller: &Caller) -> Vec<Self> {
+        let project = caller.project.map(Self::Project);
+        caller.key_id.map(Self::Key).into_iter().chain(project).collect()
+    }
+}
+
+/// The right to one stream, until it is dropped.
+pub(crate) struct StreamPermit {
+    hub: Arc<Hub>,
+    holders: Vec<Holder>,
+}
+
+impl Drop for StreamPermit {
+    fn drop(&mut self) {
+        let mut open = self.hub.open();
+        open.all -= 1;
+        for holder in &self.holders {
+            if let Entry::Occupied(mut count) = open.of_holder.entry(*holder) {
+                *count.get_mut() -= 1;
+                if *count.get() == 0 {
+                    count.remove();
+                }
+            }
+        }
+    }
 }
 
 /// The latest events without a gap, up to `head`.
@@ -117,7 +174,7 @@ impl EventStreams {
     pub fn new(context: Context, limits: StreamLimits, stopping: watch::Receiver<bool>) -> Self {
         Self(Arc::new(Hub {
             context,
-            slots: Arc::new(Semaphore::new(limits.streams)),
+            open: Mutex::default(),
             limits,
             recent: Mutex::default(),
             head: watch::Sender::new(0),
@@ -127,25 +184,48 @@ impl EventStreams {
 
     /// Number of open streams.
     pub(crate) fn open(&self) -> usize {
-        self.0.limits.streams - self.0.slots.available_permits()
+        self.0.open().all
     }
 
-    /// Reserves a slot for one more stream.
-    pub(crate) fn reserve(&self) -> Result<OwnedSemaphorePermit, Refusal> {
-        Arc::clone(&self.0.slots).try_acquire_owned().map_err(|_| {
-            Refusal::new(
+    /// Reserves one more stream for the caller.
+    pub(crate) fn reserve(&self, caller: &Caller) -> Result<StreamPermit, Refusal> {
+        let instead = "or read GET /api/v1/events page by page";
+        let limits = self.0.limits;
+        let mut open = self.0.open();
+        let holders = Holder::of(caller);
+        for holder in &holders {
+            let (whose, share) = match holder {
+                Holder::Key(_) => ("this key", limits.of_key),
+                Holder::Project(_) => ("the keys of this project", limits.of_project),
+            };
+            if open.of_holder.get(holder).is_some_and(|count| *count >= share) {
+                let problem = format!(
+                    "{share} streams of {whose} are open, which is its share; close one, {instead}"
+                );
+                return Err(
+                    Refusal::new(ErrorKind::RateLimited, problem).with(retry_after(AFTER_SHARE))
+                );
+            }
+        }
+        if open.all >= limits.streams {
+            let all = open.all;
+            return Err(Refusal::new(
                 ErrorKind::Unavailable,
                 format!(
-                    "{} streams are open, which is the limit; try again in a moment, or \
-                     read GET /api/v1/events page by page",
-                    self.0.limits.streams
+                    "{all} streams are open, which is the limit; try again in a moment, {instead}"
                 ),
-            )
-        })
+            ));
+        }
+        open.all += 1;
+        for holder in &holders {
+            *open.of_holder.entry(*holder).or_default() += 1;
+        }
+        drop(open);
+        Ok(StreamPermit { hub: Arc::clone(&self.0), holders })
     }
 
     /// A stream of the events after the position.
-    pub(crate) fn subscribe(&self, after: i64, permit: OwnedSemaphorePermit) -> EventStream {
+    pub(crate) fn subscribe(&self, after: i64, permit: StreamPermit) -> EventStream {
         let hub = Arc::clone(&self.0);
         let head = hub.head.subscribe();
         let stopping = hub.stopping.clone();
@@ -165,6 +245,11 @@ impl Hub {
     /// A poisoned lock is usable: events are only ever appended and trimmed.
     fn recent(&self) -> MutexGuard<'_, Recent> {
         self.recent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A poisoned lock is usable: counts change in steps that cannot panic.
+    fn open(&self) -> MutexGuard<'_, Open> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Counts a reader; the first one starts the poller.
@@ -254,7 +339,7 @@ pub(crate) struct EventStream {
     head: watch::Receiver<i64>,
     stopping: watch::Receiver<bool>,
     ends_at: Instant,
-    _permit: OwnedSemaphorePermit,
+    _permit: StreamPermit,
 }
 
 impl EventStream {

@@ -10,7 +10,7 @@ mod precondition;
 mod query;
 
 pub(crate) use call::{Answered, Call, Done, Made, Shown, Tagged, Untagged, located, text};
-pub(crate) use extract::{Body, Id, Segments, bearer, parse_json, read_body};
+pub(crate) use extract::{BODY_LIMIT, Body, Id, Segments, bearer, parse_json, read_body};
 pub(crate) use idempotent_create::{Created, Creation, create_once};
 pub(crate) use kind::Documented;
 pub(crate) use precondition::IfMatch;

@@ -53,7 +53,7 @@ impl Guard {
         let context = &self.state.context;
         let caller = authenticate::api_key(context, key.expose(), correlation_id).await?;
         if let Some(key) = caller.key_id {
-            self.state.rates.take(key)?;
+            self.state.key_rates.take(key)?;
         }
         admit(&caller, self.route.operation)?;
         Ok(Admitted { caller, route: self.route })

@@ -50,6 +50,43 @@ async fn the_older_generation_registers_with_token_and_bearer() {
     assert_eq!((&shown["hostname"], &shown["registered"]), (&"h-1".into(), &true.into()));
 }
 
+/// A node that floods is told to wait, in the words of its protocol, and no other
+/// node is.
+#[tokio::test]
+async fn a_node_that_floods_waits_and_no_other_does() {
+    use slipway_core::access::rate::Rate;
+    use slipway_server::StreamLimits;
+    let rate = Rate { per_second: 1, burst: 8 };
+    let world = World::limited(StreamLimits::default(), rate).await;
+    let (_, flooding, flooding_key) = enrolled(&world, "web-1").await;
+    let (_, calm, calm_key) = enrolled(&world, "web-2").await;
+    let heartbeat = async |node: &str, key: &str| {
+        world.ask("POST", &format!("/v1/nodes/{node}/heartbeat"), key, "{}").await
+    };
+    let mut refused = Vec::new();
+    for _ in 0..50 {
+        let answer = heartbeat(&flooding, &flooding_key).await;
+        if answer.status.as_u16() != 200 {
+            refused.push(answer);
+        }
+    }
+    assert!(refused.len() > 30, "{}", refused.len());
+    for answer in &refused {
+        assert_eq!(answer.status.as_u16(), 429, "{answer:?}");
+        assert_eq!(answer.json()["code"], "rate_limited");
+        assert!((1..=2).contains(&answer.header("retry-after").parse::<u64>().unwrap()));
+    }
+    // Every call of the node counts.
+    let state = world.ask("GET", &format!("/v1/nodes/{flooding}/state"), &flooding_key, "").await;
+    assert_eq!(state.status.as_u16(), 429, "{state:?}");
+    assert_eq!(heartbeat(&calm, &calm_key).await.status.as_u16(), 200);
+    // Another node's key does not use up the rate of the one in the path.
+    for _ in 0..50 {
+        assert_ne!(heartbeat(&calm, &flooding_key).await.status.as_u16(), 200);
+    }
+    assert_eq!(heartbeat(&calm, &calm_key).await.status.as_u16(), 200);
+}
+
 #[tokio::test]
 async fn a_register_that_cannot_be_is_refused_in_the_protocols_words() {
     let world = World::new().await;

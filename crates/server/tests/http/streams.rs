@@ -152,6 +152,35 @@ async fn one_stream_too_many_is_503_until_a_place_is_free() {
     assert_eq!(second.position().await, 1);
 }
 
+/// A key gets its share, the keys of one project get one together, and others
+/// still find a stream.
+#[tokio::test]
+async fn no_key_and_no_project_takes_all_streams() {
+    use slipway_core::access::role::Role;
+    let limits = StreamLimits { streams: 10, of_key: 2, of_project: 3, ..StreamLimits::default() };
+    let world = World::with(limits).await;
+    world.project("own").await;
+    let (_, viewer) = world.key("viewer", Role::Viewer, None).await;
+    let (_, bound) = world.key("bound", Role::Viewer, Some("own")).await;
+    let (_, second) = world.key("second", Role::Viewer, Some("own")).await;
+    let refused = async |key: &str| {
+        let refused = world.ask("GET", STREAM, key, "").await;
+        refused.refused(429, "rate_limited");
+        assert_eq!(refused.header("retry-after"), "5");
+        refused.json()["detail"].as_str().unwrap().to_owned()
+    };
+    let open = async |key: &str| Reader::of(world.open_as(key, STREAM, &[]).await);
+    let mut streams = vec![open(&viewer).await, open(&viewer).await];
+    assert!(refused(&viewer).await.contains("2 streams of this key"));
+    streams.extend([open(&bound).await, open(&bound).await, open(&second).await]);
+    assert!(refused(&second).await.contains("3 streams of the keys of this project"));
+    streams.push(open(KEY).await);
+    // What ends gives its share back.
+    streams.remove(0);
+    streams.push(open(&viewer).await);
+    assert!(refused(&viewer).await.contains("this key"));
+}
+
 #[tokio::test]
 async fn streams_end_at_the_stop_and_after_their_time() {
     let world = World::with(long_timeouts()).await;

@@ -130,9 +130,14 @@ async fn a_stop_lets_requests_finish() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
-    let serving = tokio::spawn(slipway_server::serve(listener, router, async {
-        let _ = stopped.await;
-    }));
+    let serving = tokio::spawn(slipway_server::serve(
+        listener,
+        router,
+        slipway_server::Listening::default(),
+        async {
+            let _ = stopped.await;
+        },
+    ));
     let mut connection = TcpStream::connect(address).await.unwrap();
     connection.write_all(b"GET /slow HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
     inside.recv().await.unwrap();

@@ -130,6 +130,7 @@ impl World {
             heartbeat_interval_ms: 1_000,
             orphan_after_ms: 1_000,
             node_image: None,
+            authorities: None,
         };
         let engines = Engines::new(settings);
         let state = ServerState {
@@ -142,7 +143,8 @@ impl World {
             loops: Arc::new(FixedLoops { ok: Arc::clone(&loops_ok) }),
             metrics: Arc::new(Metrics::with_loops().0),
             streams: EventStreams::new(context.clone(), limits, stop.subscribe()),
-            rates: Arc::new(RateLimits::new(rate)),
+            key_rates: Arc::new(RateLimits::of_keys(rate)),
+            node_rates: Arc::new(RateLimits::of_nodes(rate)),
         };
         Self { context, loops_ok, stop, file, router: router(state), _directory: directory }
     }

@@ -1,5 +1,6 @@
 //! Parses single settings. Each error names its key.
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -19,6 +20,12 @@ pub(super) fn default_data_dir(environment: Environment<'_>) -> Result<PathBuf, 
                 "must be given, since neither XDG_DATA_HOME nor HOME is set",
             )
         })
+}
+
+pub(super) fn address(key: &str, text: &str) -> Result<SocketAddr, InvalidConfig> {
+    text.parse().map_err(|_| {
+        InvalidConfig::new(key, "must be an address with a port, such as 127.0.0.1:7700")
+    })
 }
 
 pub(super) fn absolute(key: &str, path: &Path) -> Result<PathBuf, InvalidConfig> {

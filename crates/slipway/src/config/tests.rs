@@ -33,6 +33,9 @@ fn each_wrong_setting_is_named() {
     let some = |text: &str| Some(text.to_owned());
     let table = [
         ("listen", Layer { listen: some("nowhere"), ..Layer::default() }),
+        ("probe_listen", Layer { probe_listen: some("7701"), ..Layer::default() }),
+        ("tls_key", Layer { tls_cert: Some("a".into()), ..Layer::default() }),
+        ("tls_cert", Layer { tls_key: Some("a".into()), ..Layer::default() }),
         ("reconcile_interval", Layer { reconcile_interval: some("0s"), ..Layer::default() }),
         ("reconcile_interval", Layer { reconcile_interval: some("-5s"), ..Layer::default() }),
         ("reconcile_interval", Layer { reconcile_interval: some("soon"), ..Layer::default() }),
@@ -56,6 +59,45 @@ fn each_wrong_setting_is_named() {
     for (key, layer) in table {
         assert_eq!(resolve(layer).unwrap_err().key, key);
     }
+}
+
+/// Keys would be sent in the clear.
+#[test]
+fn outside_loopback_a_listener_needs_tls_or_a_proxy() {
+    let at = |listen: &str| Layer { listen: Some(listen.to_owned()), ..Layer::default() };
+    for own in ["127.0.0.1:1", "127.8.0.1:1", "[::1]:1", "[::ffff:127.0.0.1]:1"] {
+        resolve(at(own)).unwrap_or_else(|error| panic!("{own}: {error}"));
+    }
+    for others in ["0.0.0.0:1", "[::]:1", "10.0.0.1:1", "[2001:db8::1]:1"] {
+        let error = resolve(at(others)).unwrap_err();
+        assert_eq!((error.key.as_str(), error.code()), ("listen", "listen_unprotected"));
+        for remedy in ["tls_cert", "tls_key", "behind_proxy", "127.0.0.1"] {
+            assert!(error.problem.contains(remedy), "{error}");
+        }
+        let proxied = Layer { behind_proxy: Some(ProxyHeader::Forwarded), ..at(others) };
+        resolve(proxied).unwrap();
+        let (tls_cert, tls_key) = (Some("a".into()), Some("b".into()));
+        let config = resolve(Layer { tls_cert, tls_key, ..at(others) }).unwrap();
+        assert!(config.tls.unwrap().key.is_absolute());
+        // Probes have no secret.
+        resolve(Layer { probe_listen: Some(others.to_owned()), ..Layer::default() }).unwrap();
+    }
+}
+
+#[test]
+fn a_proxy_is_named_by_a_switch_a_value_or_a_file() {
+    use clap::FromArgMatches;
+    let of = |arguments: &[&str]| {
+        let command = Layer::augment_args(clap::Command::new("up").no_binary_name(true));
+        let matches = command.try_get_matches_from(arguments).unwrap();
+        Layer::from_arg_matches(&matches).unwrap().behind_proxy
+    };
+    assert_eq!(of(&[]), None);
+    assert_eq!(of(&["--behind-proxy"]), Some(ProxyHeader::XForwardedFor));
+    assert_eq!(of(&["--behind-proxy", "--listen", "x"]), Some(ProxyHeader::XForwardedFor));
+    assert_eq!(of(&["--behind-proxy=forwarded"]), Some(ProxyHeader::Forwarded));
+    let file: Layer = toml::from_str("behind_proxy = \"x-forwarded-for\"").unwrap();
+    assert_eq!(file.behind_proxy, Some(ProxyHeader::XForwardedFor));
 }
 
 #[test]

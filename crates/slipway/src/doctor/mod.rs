@@ -9,5 +9,6 @@ mod finding;
 mod run;
 mod server;
 mod settings;
+mod tls;
 
 pub(crate) use run::run;

@@ -4,7 +4,7 @@ use slipway_app::ports::Clock as _;
 use slipway_cli::{ClientOptions, Exit, Traits, present};
 
 use super::finding::{Finding, Status};
-use super::{clock, database, disk, server, settings};
+use super::{clock, database, disk, server, settings, tls};
 use crate::adapters::SystemClock;
 use crate::config::Layer;
 use crate::error::Error;
@@ -22,6 +22,7 @@ pub(crate) async fn run(layer: Layer, client: &ClientOptions) -> Result<Exit, Er
         findings.extend(found);
         times.database = now.map(|now| (now, SystemClock.now()));
         findings.extend(disk::inspect(config));
+        findings.extend(tls::inspect(config, SystemClock.now()));
         held = disk::is_held(config);
     }
     let (found, date) = server::inspect(client, resolved.as_ref().ok(), held).await;

@@ -32,7 +32,10 @@ pub(crate) fn run(
             present(&shown, output, |shown, traits| table(shown, traits.width))?;
         }
         ConfigCommand::Check(layer) => {
-            layer.resolve(&environment)?;
+            let config = layer.resolve(&environment)?;
+            if let Some(tls) = &config.tls {
+                tls.check()?;
+            }
             let checked = Checked { valid: true, warnings };
             present(&checked, output, |checked, _| {
                 let mut lines = vec!["the settings can be used".to_owned()];

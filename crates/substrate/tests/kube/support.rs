@@ -405,6 +405,7 @@ impl Composite {
             heartbeat_interval_ms: 30_000,
             orphan_after_ms: 600_000,
             node_image: Some("registry.example/plexd:1".to_owned()),
+            authorities: None,
         };
         composite_of(&self.snapshot(), &settings, &self.injection).unwrap()
     }

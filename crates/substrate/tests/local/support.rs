@@ -257,6 +257,7 @@ impl Composite {
             heartbeat_interval_ms: 1_000,
             orphan_after_ms: 600_000,
             node_image: None,
+            authorities: None,
         };
         let claim_token = ClaimToken(self.claim_token);
         render(&mk_snapshot(), NAMESPACE, &settings, claim_token, &self.injection).unwrap()

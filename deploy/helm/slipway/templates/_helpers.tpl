@@ -18,6 +18,11 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- end -}}
 
+{{/* Without a certificate of its own, what ends TLS is a proxy in front. */}}
+{{- define "slipway.behindProxy" -}}
+{{- .Values.behindProxy | default (ternary "" "x-forwarded-for" (ne .Values.tls.existingSecret "")) -}}
+{{- end -}}
+
 {{/* What no schema can say. Each refusal names the value and the remedy. */}}
 {{- define "slipway.check" -}}
 {{- $database := .Values.database.existingSecret -}}

@@ -16,7 +16,7 @@ use crate::error::Rejection;
 use crate::request::{bearer, parse_json, read_body};
 use crate::state::ServerState;
 
-/// The node in the path, authenticated by its own key.
+/// The node in the path, authenticated by its own key and within its rate.
 #[derive(Debug)]
 pub(super) struct AuthenticatedNode(NodeId);
 
@@ -34,6 +34,7 @@ impl FromRequestParts<ServerState> for AuthenticatedNode {
             )
             .into());
         }
+        state.node_rates.take(node)?;
         Ok(Self(node))
     }
 }

@@ -6,6 +6,7 @@ use axum::routing::{get, post};
 
 use super::{error, nodes, register};
 use crate::router::wrong_method;
+use crate::serve::refuse_overload;
 use crate::state::ServerState;
 
 pub(crate) fn routes() -> Router<ServerState> {
@@ -17,5 +18,6 @@ pub(crate) fn routes() -> Router<ServerState> {
         .route("/nodes/{id}/deregister", post(nodes::deregister))
         .fallback(error::not_provisioned)
         .method_not_allowed_fallback(wrong_method)
+        .layer(from_fn(refuse_overload))
         .layer(from_fn(error::write))
 }

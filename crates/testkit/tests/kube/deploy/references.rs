@@ -10,8 +10,9 @@ use super::documents::{documents, text};
 
 /// Settings that the chart sets from its own values, and those that mean
 /// nothing in a pod.
-const OF_THE_CHART: [&str; 11] = [
+const OF_THE_CHART: [&str; 16] = [
     "admin_key",
+    "behind_proxy",
     "config",
     "data_dir",
     "database_url",
@@ -20,8 +21,12 @@ const OF_THE_CHART: [&str; 11] = [
     "listen",
     "log_format",
     "namespace_prefix",
+    "node_ca_file",
+    "probe_listen",
     "public_url",
     "substrate_root",
+    "tls_cert",
+    "tls_key",
 ];
 
 /// The settings of `slipway up`, as the generated page lists them.
