@@ -22,11 +22,13 @@ impl ControlPlane {
         unknown_of(&seen).unwrap()
     }
 
-    /// The open leaks of an attempt, by kind.
+    /// The open leaks of an attempt, in the order of their kinds.
     async fn leaks_of(&self, resource: &Value) -> Vec<Value> {
         let leaks = self.get("/api/v1/leaks").await;
         let own = |leak: &&Value| leak["provisioned_resource_id"] == resource["attempt"]["id"];
-        leaks.as_array().unwrap().iter().filter(own).cloned().collect()
+        let mut own: Vec<_> = leaks.as_array().unwrap().iter().filter(own).cloned().collect();
+        own.sort_by_key(|leak| leak["kind"].as_str().unwrap().to_owned());
+        own
     }
 }
 
@@ -104,7 +106,7 @@ async fn a_directory_removed_by_half_leads_out_in_both_ways() {
         assert_eq!(audited[0]["details"]["abandoned"], true, "{audited}");
         assert_eq!(audited[0]["reason"], "broken disk", "{audited}");
         let marked = wait::until(TIMEOUT, "the event", async || {
-            let events = plane.get("/api/v1/events?limit=1000").await;
+            let events = plane.get("/api/v1/events?limit=500").await;
             let of = |event: &&Value| {
                 event["aggregate_id"] == gone["attempt"]["id"]
                     && event["type"] == "broker.ProvisionedResourceDeleted"

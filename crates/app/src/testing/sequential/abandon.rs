@@ -14,11 +14,14 @@ use crate::deletion::port::LeakFilter;
 use crate::ports::store::Page;
 use crate::testing::world::{World, refused};
 
+/// In the order of their kinds.
 async fn leaks_of(world: &World, attempt: ProvisionedResourceId, open: bool) -> Vec<Leak> {
     let filter = LeakFilter { open: Some(open), kind: None };
     let page = Page { after: None, limit: 10_000 };
     let leaks = world.store.deletion.leak_list(&filter, page).await.expect("a list");
-    leaks.into_iter().filter(|leak| leak.subject == attempt.into()).collect()
+    let mut own: Vec<_> = leaks.into_iter().filter(|leak| leak.subject == attempt.into()).collect();
+    own.sort_by(|one, other| one.kind.cmp(&other.kind));
+    own
 }
 
 pub(super) async fn an_abandoned_resource_is_deleted_with_records_of_what_may_be_left(
