@@ -129,14 +129,46 @@ impl Terminal {
         if agreed || self.confirm(question) { Ok(()) } else { Err(Error::Declined) }
     }
 
+    /// The same as [`Self::can_agree`] for something that a name has to be typed for.
+    pub(crate) fn can_type(&self, confirmed: Option<&str>) -> Result<(), Error> {
+        if confirmed.is_some() || self.traits.asks {
+            return Ok(());
+        }
+        let problem =
+            "this wants --confirm with its name where nobody can be asked; nothing was done";
+        Err(Error::Usage(problem.to_owned()))
+    }
+
+    /// The name as the user typed it: in the flag, or here. The server compares what the
+    /// flag says.
+    pub(crate) fn typed(
+        &mut self,
+        confirmed: Option<String>,
+        name: &str,
+        harm: &str,
+    ) -> Result<String, Error> {
+        self.can_type(confirmed.as_deref())?;
+        if let Some(confirmed) = confirmed {
+            return Ok(confirmed);
+        }
+        let typed = self.ask(&format!("{harm}. Type `{}` to go on:", clean(name)));
+        typed.filter(|typed| typed == name).ok_or(Error::Declined)
+    }
+
     /// Asks for a yes. Anything else, and the end of the input, is a no.
     fn confirm(&mut self, question: &str) -> bool {
+        let answer = self.ask(&format!("{question} [y/N]")).unwrap_or_default();
+        ["y", "yes"].contains(&answer.to_ascii_lowercase().as_str())
+    }
+
+    /// The answer to a question; `None` if the input cannot be read.
+    fn ask(&mut self, question: &str) -> Option<String> {
         self.finish_live();
-        let _ = write!(self.errors, "{question} [y/N] ");
+        let _ = write!(self.errors, "{question} ");
         let _ = self.errors.flush();
         let mut answer = String::new();
-        let read = self.input.read_line(&mut answer).is_ok();
-        read && ["y", "yes"].contains(&answer.trim().to_ascii_lowercase().as_str())
+        self.input.read_line(&mut answer).ok()?;
+        Some(answer.trim().to_owned())
     }
 }
 

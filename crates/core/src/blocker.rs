@@ -67,6 +67,12 @@ const FORCE_DRAIN: Remedy = Remedy {
     role: "admin",
 };
 
+const ABANDON: Remedy = Remedy {
+    action: "if its substrate is lost for good: request its deletion, then abandon it; leak records keep what nobody proved gone",
+    command: Some("slipway resource abandon {id} --reason <why>"),
+    role: "admin",
+};
+
 impl BlockerCode {
     /// Who can do something about it.
     pub const fn owner(self) -> &'static str {
@@ -123,11 +129,14 @@ impl BlockerCode {
                 command: None,
                 role: "admin",
             }],
-            Self::SubstrateUnknown => &[Remedy {
-                action: "make the substrate readable again (reachable, same identity, same installation)",
-                command: Some("slipway explain resource {id}"),
-                role: "admin",
-            }],
+            Self::SubstrateUnknown => &[
+                Remedy {
+                    action: "make the substrate readable again (reachable, same identity, same installation)",
+                    command: Some("slipway explain resource {id}"),
+                    role: "admin",
+                },
+                ABANDON,
+            ],
             Self::SubstrateTerminating => &[
                 Remedy {
                     action: "nothing: somebody deleted the substrate; Slipway drains its node, releases the substrate and, unless the resource is Failed, creates it again",
@@ -142,7 +151,8 @@ impl BlockerCode {
             Self::ApplyFailed | Self::ProvisioningOverdue | Self::PendingOverdue => {
                 &[INSPECT, DELETE]
             }
-            Self::DeleteFailed | Self::DeprovisioningOverdue => &[INSPECT],
+            Self::DeleteFailed => &[INSPECT],
+            Self::DeprovisioningOverdue => &[INSPECT, ABANDON],
             Self::ParameterValuesInvalid => &[Remedy {
                 action: "delete it and declare it again with valid values; the message names the parameter",
                 ..DELETE
@@ -199,11 +209,14 @@ impl BlockerCode {
                 command: Some("slipway explain resource {id}"),
                 role: "admin",
             }],
-            Self::ClusterNotServed => &[Remedy {
-                action: "start a control plane that serves the cluster named in the evidence, or read the log of the one that should serve it",
-                command: None,
-                role: "admin",
-            }],
+            Self::ClusterNotServed => &[
+                Remedy {
+                    action: "start a control plane that serves the cluster named in the evidence, or read the log of the one that should serve it",
+                    command: None,
+                    role: "admin",
+                },
+                ABANDON,
+            ],
         }
     }
 
@@ -331,6 +344,19 @@ mod tests {
         for code in [BlockerCode::NodeNotDraining, BlockerCode::SubstrateTerminating] {
             let mut commands = code.remedies().iter().filter_map(|remedy| remedy.command);
             assert!(commands.any(|command| command.contains("force-drain")), "{code}");
+        }
+    }
+
+    /// Whatever keeps a deletion from ending for ever names the way out.
+    #[test]
+    fn the_blockers_of_a_lost_substrate_name_abandon() {
+        for code in [
+            BlockerCode::SubstrateUnknown,
+            BlockerCode::DeprovisioningOverdue,
+            BlockerCode::ClusterNotServed,
+        ] {
+            let mut commands = code.remedies().iter().filter_map(|remedy| remedy.command);
+            assert!(commands.any(|command| command.contains("abandon")), "{code}");
         }
     }
 

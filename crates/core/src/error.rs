@@ -26,6 +26,8 @@ closed_set!(
         ProjectNotFound => "project_not_found",
         CredentialNotAssigned => "credential_not_assigned",
         ProviderKindMismatch => "provider_kind_mismatch",
+        /// No engine on the project's cluster can make what the blueprint describes.
+        EngineNotServed => "engine_not_served",
         ResourceNotFound => "resource_not_found",
         NodeNotFound => "node_not_found",
         DeletionNotFound => "deletion_not_found",
@@ -42,6 +44,8 @@ closed_set!(
         SubscriptionNotFound => "subscription_not_found",
         NothingToForce => "nothing_to_force",
         NothingToRetry => "nothing_to_retry",
+        /// Its deletion was not requested, or can still end in order.
+        NotAbandonable => "not_abandonable",
         /// No freeze is in force, or nothing is to be resumed.
         NothingToLift => "nothing_to_lift",
         DrainNotRequested => "drain_not_requested",

@@ -80,6 +80,9 @@ pub struct Event {
     /// `None` for a subject that belongs to no project.
     pub project_id: Option<ProjectId>,
     pub occurred_at: Timestamp,
+    /// What it announces was not proven outside. Part of the envelope: the payload is a
+    /// wire contract.
+    pub abandoned: bool,
     pub payload: Value,
 }
 
@@ -106,6 +109,7 @@ impl Event {
             revision,
             project_id,
             occurred_at,
+            abandoned: false,
             payload: serde_json::to_value(payload(id)).unwrap_or(Value::Null),
         }
     }

@@ -65,6 +65,7 @@ pub fn mk_stored_attempt(phase: Phase) -> StoredAttempt {
         deletion_requested_at: phase.is_deletion().then_some(at(900)),
         unsettled_since: at(900),
         absence_proven_at: None,
+        abandoned_at: None,
         revision: Revision(5),
         created_at: at(800),
         updated_at: at(900),
@@ -101,6 +102,7 @@ pub fn mk_placement() -> Placement {
     Placement {
         cluster_id: ClusterId::new(uuid(16)),
         cluster: "local".to_owned(),
+        engine: Engine::Local,
         namespace: "slipway-project-x".to_owned(),
         namespace_phase: NamespacePhase::Ready,
         substrate_uid: None,

@@ -70,6 +70,7 @@ pub(crate) const fn status(kind: ErrorKind, in_path: bool) -> StatusCode {
         | ErrorKind::BlueprintPairInvalid
         | ErrorKind::CredentialNotAssigned
         | ErrorKind::ProviderKindMismatch
+        | ErrorKind::EngineNotServed
         | ErrorKind::ParameterValuesInvalid
         | ErrorKind::RegistrationInvalid => StatusCode::UNPROCESSABLE_ENTITY,
         ErrorKind::RevisionStale => StatusCode::PRECONDITION_FAILED,
@@ -89,6 +90,7 @@ pub(crate) const fn status(kind: ErrorKind, in_path: bool) -> StatusCode {
         | ErrorKind::ClaimLost
         | ErrorKind::NothingToForce
         | ErrorKind::NothingToRetry
+        | ErrorKind::NotAbandonable
         | ErrorKind::NothingToLift
         | ErrorKind::DrainNotRequested
         | ErrorKind::LeakNotGone

@@ -126,6 +126,7 @@ mod tests {
 
     fn events(positions: std::ops::RangeInclusive<i64>) -> Vec<Event> {
         let event = |position| Event {
+            abandoned: false,
             id: format!("id-{position}"),
             position,
             event_type: "broker.ProvisionedResourceReady".to_owned(),

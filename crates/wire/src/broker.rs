@@ -86,6 +86,9 @@ pub struct AttemptSummary {
     pub phase_since: String,
     /// When it was proven a second time that nothing is left of it.
     pub absence_proven_at: Option<String>,
+    /// When a person gave up proving that; its leak records say what may still exist.
+    #[serde(default)]
+    pub abandoned_at: Option<String>,
 }
 
 /// One filling of the slot: the ProvisionedResource.
@@ -101,6 +104,9 @@ pub struct Attempt {
     pub deletion_requested_at: Option<String>,
     /// When it was proven a second time that nothing is left of it.
     pub absence_proven_at: Option<String>,
+    /// When a person gave up proving that; its leak records say what may still exist.
+    #[serde(default)]
+    pub abandoned_at: Option<String>,
     pub failure_reason: Option<String>,
     pub created_at: String,
     pub updated_at: String,
@@ -121,4 +127,14 @@ pub struct HistoryEntry {
 pub struct Retry {
     #[schema(min_length = 1, max_length = 500)]
     pub reason: String,
+}
+
+/// `POST /api/v1/resources/{id}/abandon`.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Abandon {
+    #[schema(min_length = 1, max_length = 500)]
+    pub reason: String,
+    /// The handle of the resource once more.
+    pub confirm: String,
 }

@@ -144,8 +144,8 @@ pub struct CreateBlueprint {
     pub display_name: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
-    /// `local`, `crossplane` or `hetzner`.
-    #[schema(pattern = "^(crossplane|local|hetzner)$")]
+    /// `local` or `crossplane`.
+    #[schema(pattern = "^(crossplane|local)$")]
     pub engine: String,
 }
 

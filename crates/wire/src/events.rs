@@ -15,6 +15,10 @@ pub struct Event {
     pub aggregate_id: String,
     pub revision: i64,
     pub occurred_at: String,
+    /// What it announces was not proven outside: a person abandoned it. Only then in the
+    /// document.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub abandoned: bool,
     pub payload: Value,
 }
 

@@ -30,8 +30,8 @@ pub struct BlueprintDefinitions {
 pub struct CreateCluster {
     #[schema(pattern = "^[a-z0-9]([a-z0-9-]*[a-z0-9])?$", max_length = 63)]
     pub name: String,
-    /// `local`, `crossplane` or `hetzner`.
-    #[schema(pattern = "^(crossplane|local|hetzner)$")]
+    /// `local` or `crossplane`.
+    #[schema(pattern = "^(crossplane|local)$")]
     pub engine: String,
     /// A project's namespace is this and the id of the project.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -83,6 +83,16 @@ pub struct AssignCluster {
     /// Any usable cluster of this region, the one with the fewest projects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub region: Option<String>,
+}
+
+/// `POST /api/v1/projects/{project}/cluster/abandon`.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AbandonCluster {
+    #[schema(min_length = 1, max_length = 500)]
+    pub reason: String,
+    /// The name or id of the project once more.
+    pub confirm: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

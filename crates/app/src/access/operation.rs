@@ -51,6 +51,7 @@ operations! {
     ResourceRelabel         Operator Project      "resource.relabel";
     ResourceDelete          Operator Project      "resource.delete";
     ResourceRetry           Operator Project      "resource.retry";
+    ResourceAbandon         Admin    Project      "resource.abandon";
 
     NodeRead                Viewer   Project      -;
     NodeForceDrain          Admin    Project      "node.deregister";
@@ -89,6 +90,7 @@ operations! {
     ClusterListAssignments  Viewer   Installation -;
     ClusterAssign           Admin    Installation "cluster.assign";
     ClusterWithdraw         Admin    Installation "cluster.withdraw";
+    ClusterAbandon          Admin    Installation "cluster.abandon";
 
     DeletionRead            Viewer   Project      -;
     LeakRead                Viewer   Installation -;

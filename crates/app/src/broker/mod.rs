@@ -1,8 +1,9 @@
-//! The broker: declare, read, relabel, retry and delete resources, and one tick
+//! The broker: declare, read, relabel, retry, delete and abandon resources, and one tick
 //! of the loop that converges them.
 
 pub mod port;
 
+pub mod abandon;
 pub mod declare;
 pub mod delete;
 pub mod read;

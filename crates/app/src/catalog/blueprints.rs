@@ -59,7 +59,7 @@ pub async fn create(
         slug: Name::parse("slug", &input.slug)?,
         display_name: display_name(&input.display_name)?,
         description: description(&input.description)?,
-        engine: Engine::parse_field("engine", &input.engine)?,
+        engine: Engine::parse_offered("engine", &input.engine)?,
     };
     let key = BlueprintKey { blueprint: new.slug.to_string(), version: None };
     let rule = |snapshot: &_| blueprint::create(snapshot, &new, &actor);

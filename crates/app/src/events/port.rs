@@ -26,6 +26,8 @@ pub struct PositionedEvent {
     pub project_id: Option<ProjectId>,
     pub revision: Revision,
     pub occurred_at: Timestamp,
+    /// What it announces was not proven outside: a person abandoned it.
+    pub abandoned: bool,
     pub payload: Value,
 }
 

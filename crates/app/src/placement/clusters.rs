@@ -6,15 +6,18 @@ use slipway_core::catalog::blueprint_version::Engine;
 use slipway_core::catalog::project::Project;
 use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::ids::{ClusterId, ProjectId};
+use slipway_core::placement::abandon::{self, Circumstances};
 use slipway_core::placement::cluster::{
     self, Cluster, ClusterAccess, ClusterAssignment, ClusterSnapshot, NamespacePrefix, NewCluster,
 };
 use slipway_core::placement::namespace::NamespacePhase;
+use slipway_core::placement::shared_objects::ProjectNamespace;
 use slipway_core::precondition::Expected;
+use slipway_core::text::Reason;
 
 use crate::access::authorise::{Caller, Operation, authorise};
 use crate::kind::{self, StoredKind, check, missing};
-use crate::ports::store::{Page, Stores};
+use crate::ports::store::{self, Page, Stores};
 use crate::ports::{KindStore, Listed};
 use crate::{Context, Error};
 
@@ -51,7 +54,7 @@ pub async fn create(
     let new = NewCluster {
         id: ClusterId::new(context.entropy.uuid()),
         name: Name::parse("name", name)?,
-        engine: Engine::parse_field("engine", engine)?,
+        engine: Engine::parse_offered("engine", engine)?,
         namespace_prefix: NamespacePrefix::parse(prefix)?,
         region: region.map(|region| Name::parse("region", region)).transpose()?,
         access: access.map(ClusterAccess::parse).transpose()?,
@@ -126,6 +129,48 @@ pub async fn withdraw(
     Ok(assignment.filter(|assignment| {
         assignment.withdrawn_at.is_some() && assignment.namespace_phase != NamespacePhase::Deleted
     }))
+}
+
+/// Takes a project from a cluster that is lost for good, and returns the placement that
+/// was given up. `confirm` repeats the name of the project; one that is deleted goes by id.
+pub async fn abandon(
+    context: &Context,
+    caller: &Caller,
+    project: &str,
+    reason: &str,
+    confirm: &str,
+) -> Result<ClusterAssignment, Error> {
+    let actor = authorise(caller, Operation::ClusterAbandon)?;
+    let reason = Reason::parse(reason).map_err(Refusal::from)?;
+    let unplaced =
+        || missing(ErrorKind::AssignmentNotFound, "cluster assignment of project", project);
+    let found = kind::fetch::<Project>(context, caller, project, true).await?;
+    let placement = &context.stores.placement;
+    let placed = placement.cluster_assignment_fetch(found.id).await?.ok_or_else(unplaced)?;
+    let cluster = placed.cluster_id.to_string();
+    let cluster = kind::fetch::<Cluster>(context, caller, &cluster, false).await?;
+    let settings = &context.settings;
+    let circumstances = Circumstances {
+        project: &found,
+        cluster: &cluster,
+        unusable_for: settings.claimed_within,
+        deadline: settings.deadlines.deprovisioning,
+    };
+    let request = abandon::Request { reason: &reason, confirm };
+    let mut rule = |current: &ProjectNamespace| {
+        // Somebody may have placed it elsewhere meanwhile.
+        if current.assignment.cluster_id != cluster.id {
+            return Err(unplaced());
+        }
+        abandon::request(current, request, circumstances, &actor)
+    };
+    match placement.decide_project_namespace(found.id, &mut rule).await {
+        Err(store::Error::NotFound { .. }) => return Err(unplaced().into()),
+        decided => decided?,
+    }
+    let cluster = cluster.name.as_str();
+    tracing::warn!(project_id = %found.id, cluster, "a placement was abandoned; see its leak record");
+    Ok(placed)
 }
 
 /// The placement of a project.

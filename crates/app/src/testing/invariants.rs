@@ -4,10 +4,12 @@ use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 
 use slipway_core::Phase;
+use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::ids::{DeletionId, NodeId};
 
 use super::world::{Declared, World};
 use crate::broker::port::ResourceFilter;
+use crate::deletion::port::LeakFilter;
 use crate::events::port::PositionedEvent;
 use crate::ports::store::Page;
 
@@ -80,9 +82,28 @@ impl World {
             .is_some_and(|token| token.consumed.is_none() && token.revoked_at.is_none());
         assert!(!(phase.is_deletion() && token_open), "{context}: a usable token while leaving");
 
+        self.check_abandoned(&snapshot, context).await;
         self.check_history(declared, phase, context).await;
         self.check_events(mark, declared, phase, context).await;
         self.check_handle(snapshot.resource.handle.as_str(), context).await;
+    }
+
+    /// What was abandoned is not said to be proven gone, and has its leak records.
+    async fn check_abandoned(&self, snapshot: &ResourceSnapshot, context: &str) {
+        let attempt = &snapshot.attempt;
+        let open = LeakFilter { open: Some(true), kind: None };
+        let all = Page { after: None, limit: 10_000 };
+        let leaks = self.store.deletion.leak_list(&open, all).await.expect("a list of leaks");
+        let own = leaks.iter().filter(|leak| leak.subject == attempt.id().into());
+        let own = own.filter(|leak| leak.is_abandoned()).count();
+        match attempt.abandoned_at() {
+            None => assert_eq!(own, 0, "{context}"),
+            Some(_) => {
+                assert_eq!(attempt.phase(), Phase::Deleted, "{context}");
+                assert_eq!(attempt.absence_proven_at(), None, "{context}");
+                assert!((1..=2).contains(&own), "{context}: {own} leak records");
+            }
+        }
     }
 
     /// Each line begins with the phase in which the previous one ended: no two
@@ -112,6 +133,8 @@ impl World {
         assert_eq!(count("Requested"), 1, "{context}");
         assert_eq!(count("Deleting"), usize::from(phase.is_deletion()), "{context}: {own:?}");
         assert_eq!(count("Deleted"), usize::from(phase == Phase::Deleted), "{context}: {own:?}");
+        let marked = own.iter().filter(|event| event.abandoned).count();
+        assert!(marked <= count("Deleted"), "{context}: {own:?}");
         let revisions: Vec<_> = own.iter().map(|event| event.revision).collect();
         assert!(revisions.is_sorted(), "{context}: positions are in commit order: {own:?}");
     }

@@ -19,18 +19,20 @@ enum Operation {
     Acknowledge,
     Leave,
     Force,
+    Abandon,
     Tick,
     Heartbeat,
     Wake,
     Relay,
 }
 
-const OPERATIONS: [Operation; 9] = [
+const OPERATIONS: [Operation; 10] = [
     Operation::Enrol,
     Operation::Delete,
     Operation::Acknowledge,
     Operation::Leave,
     Operation::Force,
+    Operation::Abandon,
     Operation::Tick,
     Operation::Heartbeat,
     Operation::Wake,
@@ -42,6 +44,8 @@ enum Stage {
     Enrolling,
     Ready,
     Draining,
+    /// Draining, with a substrate that the loop could not read.
+    Lost,
 }
 
 /// The targets of a round's operations. If a stage has no node or drain, the
@@ -59,7 +63,7 @@ struct Round {
 
 /// Runs each pair, in each stage.
 pub(super) async fn every_pair(world: &Arc<World>) {
-    for stage in [Stage::Enrolling, Stage::Ready, Stage::Draining] {
+    for stage in [Stage::Enrolling, Stage::Ready, Stage::Draining, Stage::Lost] {
         for (index, first) in OPERATIONS.into_iter().enumerate() {
             for second in &OPERATIONS[index..] {
                 one_pair(world, stage, first, *second).await;
@@ -100,6 +104,11 @@ async fn mk_round(world: &World, stage: Stage) -> Round {
             (declared, node, DrainId::new(world.uuid()))
         }
         Stage::Draining => world.draining().await,
+        Stage::Lost => {
+            let (declared, node) = world.lost().await;
+            let drain = world.snapshot(declared.attempt).await.node.and_then(|node| node.drain);
+            (declared, node, drain.expect("it drains").id)
+        }
     };
     let token = world.token(declared.attempt).await;
     let claimed = world.claim_now(declared.attempt).await;
@@ -113,6 +122,7 @@ async fn run(world: &World, operation: Operation, round: Round) -> Result<(), Er
         Operation::Acknowledge => world.acknowledge(round.node, round.drain).await,
         Operation::Leave => world.leave(round.node).await,
         Operation::Force => world.force(round.declared.resource).await,
+        Operation::Abandon => world.abandon(round.declared).await,
         Operation::Tick => world.tick(round.claimed).await,
         Operation::Heartbeat => {
             let reported = Reported::default();

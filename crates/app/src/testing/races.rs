@@ -16,7 +16,7 @@ use crate::ports::Stores;
 use crate::ports::store::{Error, Page};
 
 /// The race half: each race `rounds` times, then every pair of operations once
-/// in each stage (135 rounds).
+/// in each stage (220 rounds).
 pub async fn races(store: Stores, rounds: u32) {
     let world = Arc::new(World::new(store).await);
     for _ in 0..rounds {
@@ -28,6 +28,8 @@ pub async fn races(store: Stores, rounds: u32) {
         delete_with_delete(&world).await;
         acknowledge_with_force(&world).await;
         tick_with_delete(&world).await;
+        abandon_with_abandon(&world).await;
+        abandon_with_the_tick_that_can_read_again(&world).await;
         Box::pin(tick_with_tick_of_the_next_claim(&world)).await;
         claim_with_claim(&world).await;
         wake_with_release(&world).await;
@@ -227,6 +229,51 @@ async fn tick_with_delete(world: &Arc<World>) {
         world.claim(declared.attempt).await.is_some(),
         "what was deleted during a tick is due again"
     );
+}
+
+/// To ask twice is to ask once: one event, one record of each kind.
+async fn abandon_with_abandon(world: &Arc<World>) {
+    let mark = world.mark().await;
+    let (declared, node) = world.lost().await;
+    let (a, b) = (Arc::clone(world), Arc::clone(world));
+    let (first, second) =
+        at_once(async move { a.abandon(declared).await }, async move { b.abandon(declared).await })
+            .await;
+    first.expect("it is abandoned");
+    second.expect("it is abandoned");
+    let gone = world.snapshot(declared.attempt).await;
+    let left = gone.node.expect("the node is on record");
+    assert_eq!((left.id, left.is_registered()), (node, false));
+    assert_eq!(gone.due_at, None, "nothing is left to do");
+    world.check(mark, declared, "abandon with abandon").await;
+}
+
+/// The loop reads the substrate again while a person abandons it. In either order it ends
+/// in order or is abandoned; the worker that lost its claim writes nothing afterwards.
+async fn abandon_with_the_tick_that_can_read_again(world: &Arc<World>) {
+    let mark = world.mark().await;
+    let (declared, _) = world.lost().await;
+    let claimed = world.claim_now(declared.attempt).await;
+    let (a, b) = (Arc::clone(world), Arc::clone(world));
+    let (ticked, abandoned) =
+        at_once(async move { a.tick(claimed).await }, async move { b.abandon(declared).await })
+            .await;
+    let gone = world.snapshot(declared.attempt).await;
+    match (ticked, abandoned) {
+        // Its record cleared the blocker, and the deletion goes on.
+        (Ok(()), Err(refusal)) => {
+            assert_eq!(refused::<()>(Err(refusal)), ErrorKind::NotAbandonable);
+            assert_eq!(gone.attempt.abandoned_at(), None);
+        }
+        (ticked @ Err(_), Ok(())) => {
+            assert!(gone.attempt.abandoned_at().is_some());
+            let kind = refused(ticked);
+            let lost = [ErrorKind::RevisionStale, ErrorKind::ClaimLost];
+            assert!(lost.contains(&kind), "{kind}");
+        }
+        both => panic!("one of two must win: {both:?}"),
+    }
+    world.check(mark, declared, "abandon with a tick").await;
 }
 
 /// A worker whose lease expired and its successor: only the successor commits.

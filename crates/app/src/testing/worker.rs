@@ -37,12 +37,13 @@ impl World {
     /// Claims this attempt if it is due. Parks others that are due: they belong
     /// to earlier rounds.
     pub(super) async fn claim(&self, attempt: ProvisionedResourceId) -> Option<Claimed> {
+        let partition = self.snapshot(attempt).await.attempt.partition();
         let mut mine = None;
         loop {
             let claimed = self
                 .store
                 .broker
-                .attempt_claim("suite", self.partition, 200, LEASE)
+                .attempt_claim("suite", partition, 200, LEASE)
                 .await
                 .expect("a claim");
             let (own, others): (Vec<_>, Vec<_>) =

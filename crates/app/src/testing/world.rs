@@ -5,11 +5,15 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::time::Duration;
 
 use slipway_core::access::api_key::ApiKey;
 use slipway_core::access::audit::Actor;
+use slipway_core::blocker::Deadlines;
+use slipway_core::broker::abandon;
 use slipway_core::broker::declare::{Declaration, declare};
 use slipway_core::broker::delete;
+use slipway_core::broker::observation::CompositeReport;
 use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::catalog::blueprint_version::{
     BlueprintVersion, Engine, InjectionStrategy, MeshRole,
@@ -23,6 +27,7 @@ use slipway_core::nodes::drain;
 use slipway_core::nodes::enrol::{Enrolment, enrol};
 use slipway_core::nodes::node::{CAPABILITY_DRAIN, Reported};
 use slipway_core::nodes::token::{SecretHash, TokenKind};
+use slipway_core::operations::control::Mode;
 use slipway_core::text::{Handle, Labels, Reason};
 use slipway_core::{ErrorKind, Phase, Timestamp};
 use uuid::Uuid;
@@ -194,6 +199,34 @@ impl World {
             })
             .await?;
         Ok(answered)
+    }
+
+    /// Abandons what a loop found unreadable, as a replica that does not serve the cluster
+    /// decides it.
+    pub(super) async fn abandon(&self, declared: Declared) -> Result<(), Error> {
+        let reason = Reason::parse("the suite lost the cluster").expect("a valid reason");
+        let handle = self.snapshot(declared.attempt).await.resource.handle;
+        let request = abandon::Request { reason: &reason, confirm: handle.as_str() };
+        let deadlines = Deadlines::default();
+        let circumstances = abandon::Circumstances {
+            report: None,
+            mode: &Mode::Acting,
+            deadlines: &deadlines,
+            claimed_within: Duration::from_secs(60),
+        };
+        let mut rule = |snapshot: &ResourceSnapshot| {
+            abandon::request(snapshot, request, circumstances, &operator())
+        };
+        self.store.broker.decide(ResourceKey::Attempt(declared.attempt), &mut rule).await
+    }
+
+    /// A resource that drains and whose substrate the loop cannot read any more.
+    pub(super) async fn lost(&self) -> (Declared, NodeId) {
+        let (declared, node, _) = self.draining().await;
+        let claimed = self.claim_now(declared.attempt).await;
+        let unknown = CompositeReport::Unknown { reason: "the cluster is away".to_owned() };
+        self.tick_seeing(claimed, &unknown).await.expect("a tick");
+        (declared, node)
     }
 
     pub(super) async fn enrol(

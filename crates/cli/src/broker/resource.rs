@@ -2,7 +2,9 @@
 
 use clap::Subcommand;
 use serde_json::Value;
-use slipway_wire::broker::{DeclareResource, HistoryEntry, Resource, ResourceDetail, Retry};
+use slipway_wire::broker::{
+    Abandon, DeclareResource, HistoryEntry, Resource, ResourceDetail, Retry,
+};
 use slipway_wire::catalog::Relabel;
 use slipway_wire::deletion::Deletion;
 use slipway_wire::nodes::ForceDrain;
@@ -113,6 +115,21 @@ pub enum ResourceCommand {
         #[arg(long)]
         yes: bool,
     },
+    /// Give up a deletion that can never end, because its substrate is lost for good
+    ///
+    /// The resource becomes Deleted although nobody proved it gone: `slipway leaks` lists
+    /// what may still exist and cost. Only after `slipway resource delete`, and only if
+    /// its substrate cannot be read any more or its deletion is overdue.
+    Abandon {
+        #[command(flatten)]
+        target: TargetArguments,
+        /// Why nobody can prove it gone any more
+        #[arg(long)]
+        reason: String,
+        /// The handle once more, where nobody can be asked to type it
+        #[arg(long, value_name = "HANDLE")]
+        confirm: Option<String>,
+    },
 }
 
 pub(crate) const EXAMPLES: &[&str] = &[
@@ -129,6 +146,7 @@ pub(crate) const EXAMPLES: &[&str] = &[
     "slipway resource explain web-1",
     "slipway resource retry web-1 --reason quota-raised --wait",
     "slipway resource force-drain web-1 --reason node-is-lost --yes",
+    "slipway resource abandon web-1 --reason cluster-is-lost --confirm web-1",
 ];
 
 impl Kind for Resource {
@@ -172,6 +190,7 @@ impl Detail for Resource {
             ("created", Some(time(&self.created_at))),
             ("deleted", optional_time(self.deleted_at.as_ref())),
             ("gone, proven twice", optional_time(attempt.absence_proven_at.as_ref())),
+            ("abandoned", optional_time(attempt.abandoned_at.as_ref())),
             ("revision", Some(self.revision.to_string())),
         ]
     }
@@ -254,6 +273,15 @@ pub(crate) async fn run(session: &mut Session<'_>, command: ResourceCommand) -> 
             let resource = find_for_harm(session, &target, yes, harm).await?;
             let path = ["resources", &resource.id, "force-drain"];
             session.post::<Resource>(&path, &ForceDrain { reason }).await
+        }
+        ResourceCommand::Abandon { target, reason, confirm } => {
+            session.terminal.can_type(confirm.as_deref())?;
+            // One that is Deleted may still wait for its second proof.
+            let resource = find(&session.client, &target, Gone::Allowed).await?;
+            let harm = "Its machines may run on and cost; only leak records will say so";
+            let confirm = session.terminal.typed(confirm, &resource.handle, harm)?;
+            let path = ["resources", &resource.id, "abandon"];
+            session.post::<Resource>(&path, &Abandon { reason, confirm }).await
         }
     }
 }

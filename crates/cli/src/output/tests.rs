@@ -80,6 +80,7 @@ fn mk_resource(handle: &str) -> Resource {
             parameters: [("busy_seconds".to_owned(), json!(4))].into(),
             deletion_requested_at: None,
             absence_proven_at: None,
+            abandoned_at: None,
             failure_reason: None,
             created_at: TIME.to_owned(),
             updated_at: TIME.to_owned(),
@@ -136,6 +137,7 @@ fn events_and_deletions() {
         aggregate_id: "0192f0c1-0000-7000-8000-000000000003".to_owned(),
         revision: 4,
         occurred_at: TIME.to_owned(),
+        abandoned: false,
         payload: json!({}),
     };
     insta::assert_snapshot!(table(&[event], None));

@@ -2,7 +2,7 @@
 
 use clap::Subcommand;
 use slipway_wire::placement::{
-    AssignCluster, Cluster, ClusterAssignment, CreateCluster, ProviderStatus,
+    AbandonCluster, AssignCluster, Cluster, ClusterAssignment, CreateCluster, ProviderStatus,
 };
 
 use crate::arguments::{NamedArguments, PageArguments};
@@ -17,7 +17,7 @@ pub enum ClusterCommand {
     Create {
         /// Lowercase letters, digits and hyphens
         name: String,
-        /// local, crossplane or hetzner
+        /// local or crossplane
         #[arg(long)]
         engine: String,
         /// What the namespaces of projects begin with
@@ -55,6 +55,22 @@ pub enum ClusterCommand {
         #[arg(long)]
         yes: bool,
     },
+    /// Take a project from a cluster that is lost for good
+    ///
+    /// Only after `slipway cluster unassign` (or the deletion of the project), and only if
+    /// the cluster cannot be used any more or its namespace is not gone in time. `slipway
+    /// leaks` lists what may still be there.
+    Abandon {
+        /// Project name or id
+        #[arg(long)]
+        project: String,
+        /// Why nobody can prove the namespace gone any more
+        #[arg(long)]
+        reason: String,
+        /// The project once more, where nobody can be asked to type it
+        #[arg(long, value_name = "PROJECT")]
+        confirm: Option<String>,
+    },
     /// List the cluster of each project
     Assignments(PageArguments),
 }
@@ -65,6 +81,7 @@ pub(crate) const EXAMPLES: &[&str] = &[
     "slipway cluster get local",
     "slipway cluster assign eu-1 --project shop",
     "slipway cluster unassign --project shop --yes",
+    "slipway cluster abandon --project shop --reason cluster-is-lost --confirm shop",
     "slipway cluster assignments",
 ];
 
@@ -173,6 +190,12 @@ pub(crate) async fn run(session: &mut Session<'_>, command: ClusterCommand) -> R
                 session.show_details(&leaving);
             }
             Ok(())
+        }
+        ClusterCommand::Abandon { project, reason, confirm } => {
+            let harm = "What is left on the cluster may run on and cost";
+            let confirm = session.terminal.typed(confirm, &project, harm)?;
+            let path = ["projects", &project, "cluster", "abandon"];
+            session.post::<ClusterAssignment>(&path, &AbandonCluster { reason, confirm }).await
         }
         ClusterCommand::Assignments(page) => {
             session.list_at::<ClusterAssignment>(&["cluster-assignments"], page).await

@@ -127,6 +127,34 @@ async fn forcing_on_a_terminal_asks() {
     }
 }
 
+const ABANDON: [&str; 5] = ["resource", "abandon", ID, "--reason", "it burned"];
+
+/// A yes is not enough: the handle is typed, or given where nobody can type it.
+#[tokio::test]
+async fn abandoning_wants_the_handle() {
+    let mk_server =
+        async || StandIn::new(vec![Reply::of(200, mk_resource("Deprovisioning"))]).await;
+    for (answer, exit) in [("y\n", Exit::Refused), ("", Exit::Refused), ("web-1\n", Exit::Success)]
+    {
+        let server = mk_server().await;
+        let ended = server.run_asked(&ABANDON, answer).await;
+        assert_eq!(ended.exit, exit, "{answer:?}: {ended:?}");
+        assert!(ended.errors.contains("Type `web-1` to go on:"), "{ended:?}");
+        let sent = server.lines().iter().any(|line| line.starts_with("POST "));
+        assert_eq!(sent, exit == Exit::Success, "{answer:?}");
+    }
+    let server = mk_server().await;
+    let ended = server.run(&ABANDON).await;
+    assert!(ended.errors.contains("--confirm"), "{ended:?}");
+    assert_eq!(server.lines(), [""; 0], "nothing is sent before");
+    let line = [ABANDON.as_slice(), &["--confirm", "web-1"]].concat();
+    let ended = server.run(&line).await;
+    assert_eq!(ended.exit, Exit::Success, "{ended:?}");
+    let asked = server.asked();
+    assert_eq!(asked[1].line, format!("POST /api/v1/resources/{ID}/abandon"));
+    assert_eq!(asked[1].body, r#"{"reason":"it burned","confirm":"web-1"}"#);
+}
+
 #[tokio::test]
 async fn deleting_on_a_terminal_asks() {
     let found = || Reply::of(200, mk_resource("Ready"));

@@ -61,6 +61,7 @@ pub struct StoredAttempt {
     pub deletion_requested_at: Option<Timestamp>,
     pub unsettled_since: Timestamp,
     pub absence_proven_at: Option<Timestamp>,
+    pub abandoned_at: Option<Timestamp>,
     pub revision: Revision,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
@@ -85,6 +86,7 @@ pub struct ProvisionedResource {
     deletion_requested_at: Option<Timestamp>,
     unsettled_since: Timestamp,
     absence_proven_at: Option<Timestamp>,
+    abandoned_at: Option<Timestamp>,
     revision: Revision,
     created_at: Timestamp,
     updated_at: Timestamp,
@@ -120,6 +122,7 @@ impl ProvisionedResource {
             deletion_requested_at: None,
             unsettled_since: now,
             absence_proven_at: None,
+            abandoned_at: None,
             revision: Revision::FIRST,
             created_at: now,
             updated_at: now,
@@ -172,11 +175,15 @@ impl ProvisionedResource {
                 format!("must be set exactly in the deletion phases, and the phase is {phase}"),
             ));
         }
-        if stored.absence_proven_at.is_some() && phase != Phase::Deleted {
-            return Err(InvalidAggregate::new(
-                "absence_proven_at",
-                format!("must be set in Deleted only, and the phase is {phase}"),
-            ));
+        let of_deleted = [
+            ("absence_proven_at", stored.absence_proven_at),
+            ("abandoned_at", stored.abandoned_at),
+        ];
+        if let Some((field, _)) = of_deleted.into_iter().find(|(_, at)| at.is_some())
+            && phase != Phase::Deleted
+        {
+            let problem = format!("must be set in Deleted only, and the phase is {phase}");
+            return Err(InvalidAggregate::new(field, problem));
         }
         if stored.revision < Revision::FIRST {
             return Err(InvalidAggregate::new("revision", "must be at least 1"));
@@ -198,6 +205,7 @@ impl ProvisionedResource {
             deletion_requested_at: stored.deletion_requested_at,
             unsettled_since: stored.unsettled_since,
             absence_proven_at: stored.absence_proven_at,
+            abandoned_at: stored.abandoned_at,
             revision: stored.revision,
             created_at: stored.created_at,
             updated_at: stored.updated_at,
@@ -239,6 +247,11 @@ impl ProvisionedResource {
     /// See [`crate::broker::deletion_verification`].
     pub(crate) fn with_absence_proven(&self, at: Option<Timestamp>) -> Self {
         Self { absence_proven_at: at, ..self.clone() }
+    }
+
+    /// See [`crate::broker::abandon`].
+    pub(crate) fn abandoned(&self, now: Timestamp) -> Self {
+        Self { abandoned_at: Some(now), ..self.advanced(Phase::Deleted, now) }
     }
 
     /// The aggregate as its next write leaves it.
@@ -303,6 +316,11 @@ impl ProvisionedResource {
     /// When deletion verification proved its absence. Nothing is purged before.
     pub const fn absence_proven_at(&self) -> Option<Timestamp> {
         self.absence_proven_at
+    }
+    /// When a person gave up proving its absence. What could not be proven gone is in
+    /// its leak records.
+    pub const fn abandoned_at(&self) -> Option<Timestamp> {
+        self.abandoned_at
     }
     pub const fn revision(&self) -> Revision {
         self.revision
@@ -384,6 +402,7 @@ mod tests {
                 },
             ),
             ("absence_proven_at", StoredAttempt { absence_proven_at: Some(at(5)), ..good() }),
+            ("abandoned_at", StoredAttempt { abandoned_at: Some(at(5)), ..good() }),
             ("revision", StoredAttempt { revision: Revision(0), ..good() }),
         ];
         for (field, stored) in table {

@@ -123,6 +123,7 @@ pub fn declare(
         )
         .at("project"));
     };
+    placement.serves(blueprint).map_err(|refusal| refusal.at("blueprint"))?;
     let parameter_values = blueprint.parameter_schema.validate(declaration.parameters.clone())?;
     if let Some(holder) = snapshot.holder {
         return Err(Refusal::new(
@@ -214,7 +215,15 @@ mod tests {
 
     use super::*;
     use crate::broker::snapshot::{CredentialConflict, CredentialView};
-    use crate::fixtures::{mk_actor, mk_declaration, mk_declare_snapshot};
+    use crate::catalog::blueprint_version::BlueprintVersion;
+    use crate::fixtures::{
+        mk_actor, mk_blueprint, mk_declaration, mk_declare_snapshot, mk_placement,
+    };
+    use crate::placement::namespace::Placement;
+
+    fn on(engine: Engine) -> Placement {
+        Placement { engine, ..mk_placement() }
+    }
 
     #[test]
     fn an_accepted_declaration_writes_slot_attempt_event_and_audit() {
@@ -288,6 +297,20 @@ mod tests {
                 DeclareSnapshot { placement: None, ..good() },
                 ErrorKind::AssignmentNotFound,
                 "project",
+            ),
+            (
+                DeclareSnapshot { placement: Some(on(Engine::Crossplane)), ..good() },
+                ErrorKind::EngineNotServed,
+                "blueprint",
+            ),
+            (
+                DeclareSnapshot {
+                    placement: Some(on(Engine::Hetzner)),
+                    blueprint: Some(BlueprintVersion { engine: Engine::Hetzner, ..mk_blueprint() }),
+                    ..good()
+                },
+                ErrorKind::EngineNotServed,
+                "blueprint",
             ),
             (
                 DeclareSnapshot { holder: Some(Uuid::from_u128(9)), ..good() },

@@ -12,6 +12,7 @@
 //! between leaves a record; one object has one record, however often it is
 //! observed. A failed read proves nothing. An object that is not ours is
 //! recorded and never removed. The node goes before its substrate here too.
+//! *Exception.* A person may give the proof up ([`crate::broker::abandon`]).
 //! *Caveat.* If a worker sleeps for longer than a lease, whatever wakes the
 //! attempt again finds its object; the rule is the same at any later time.
 
@@ -152,6 +153,8 @@ pub(crate) fn conclude(
             Recheck::Never
         }
         Verdict::TooEarly(from) => Recheck::After(from.since(now)),
+        // A person gave this proof up; a scan wakes the attempt if its object is found.
+        Verdict::Unknown if attempt.abandoned_at().is_some() => Recheck::Never,
         Verdict::Unknown => Recheck::After(rarely),
         Verdict::Found(finding) => {
             // The proof was wrong, or the object is younger than the proof.
@@ -196,6 +199,7 @@ fn leak(snapshot: &ResourceSnapshot, tick: &Tick<'_>, finding: Finding<'_>) -> L
         kind: finding.kind(),
         subject: attempt.id().into(),
         found_at: snapshot.now,
+        last_known: None,
         evidence: describe(tick),
     }
 }

@@ -77,5 +77,6 @@ pub fn announce(
         reason: failed.then(|| attempt.failure_reason().unwrap_or_default()),
     };
     let subject = attempt.id().into();
-    Event::new(event_type, subject, revision, Some(project_id), occurred_at, payload)
+    let event = Event::new(event_type, subject, revision, Some(project_id), occurred_at, payload);
+    Event { abandoned: attempt.abandoned_at().is_some(), ..event }
 }

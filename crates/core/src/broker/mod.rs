@@ -21,6 +21,7 @@ pub mod prepare;
 pub mod record;
 pub mod transition;
 
+pub mod abandon;
 pub mod declare;
 pub mod delete;
 pub mod relabel;

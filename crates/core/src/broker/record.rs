@@ -114,7 +114,7 @@ pub fn record(
     if !same_blockers(&blockers, &snapshot.blockers) {
         commit.writes.push(Write::BlockersReplace(attempt.id().into(), blockers));
     }
-    let seen = describe(tick);
+    let seen = observed(snapshot, tick);
     if snapshot.observed.as_ref() != Some(&seen) {
         commit.writes.push(Write::Broker(BrokerWrite::ObservedReplace(attempt.id(), seen)));
     }
@@ -183,7 +183,7 @@ pub(crate) fn subject(attempt: &ProvisionedResource, revision: Revision) -> Abou
 
 /// The attempt is gone: completes its deletion, and frees the slot or fills it
 /// with the next attempt, depending on the scope of the deletion.
-fn release(commit: &mut Commit, snapshot: &ResourceSnapshot, actor: &Actor) {
+pub(crate) fn release(commit: &mut Commit, snapshot: &ResourceSnapshot, actor: &Actor) {
     let now = snapshot.now;
     let retried = snapshot.deletion.as_ref().is_some_and(|d| Scope::of(d) == Scope::Attempt);
     // The successor of a valid attempt is valid. If it ever were not, the
@@ -308,7 +308,9 @@ fn assess(
     if failed && decide::release_terminating(tick.decision.observed) == Action::Noop {
         return blockers;
     }
-    if let CompositeReport::Unknown { reason } | CompositeReport::Foreign { reason } = tick.report {
+    if let CompositeReport::Unknown { reason } | CompositeReport::Foreign { reason } = tick.report
+        && attempt.abandoned_at().is_none()
+    {
         blockers.push(raise(
             BlockerCode::SubstrateUnknown,
             format!("the substrate could not be read, so nothing is concluded from it: {reason}"),
@@ -411,6 +413,24 @@ pub(crate) fn describe(tick: &Tick<'_>) -> Value {
         }
     }
     seen
+}
+
+/// The same for the row. It keeps the uid of an object that cannot be read any more: if
+/// the object is abandoned, a person looks for it by that.
+fn observed(snapshot: &ResourceSnapshot, tick: &Tick<'_>) -> Value {
+    let mut seen = describe(tick);
+    if let CompositeReport::Unknown { .. } | CompositeReport::Foreign { .. } = tick.report
+        && let Some(uid) = last_uid(snapshot)
+    {
+        seen["last_uid"] = json!(uid);
+    }
+    seen
+}
+
+/// The uid that the object had when it was last read.
+pub(crate) fn last_uid(snapshot: &ResourceSnapshot) -> Option<&str> {
+    let observed = snapshot.observed.as_ref()?;
+    observed["uid"].as_str().or(observed["last_uid"].as_str())
 }
 
 /// Compares without the order, which a database may change, and without the

@@ -26,6 +26,9 @@ pub fn request(
         || snapshot.blockers.iter().any(|blocker| stuck(blocker.code));
     match attempt.request_deletion(snapshot.now) {
         DeletionRequest::Accepted(leaving) if retriable => {
+            if let Some(placement) = &snapshot.placement {
+                placement.serves(&snapshot.blueprint)?;
+            }
             let order =
                 Order { scope: Scope::Attempt, deletion_id, reason, actor, verb: "resource.retry" };
             Ok(teardown::begin(snapshot, *leaving, order))
@@ -76,6 +79,7 @@ mod tests {
     use super::*;
     use crate::blocker::Blocker;
     use crate::broker::BrokerWrite;
+    use crate::catalog::blueprint_version::Engine;
     use crate::commit::Write;
     use crate::deletion::DeletionWrite;
     use crate::fixtures::{at, mk_actor, mk_snapshot};
@@ -103,6 +107,16 @@ mod tests {
             next_retry_at: None,
         });
         assert!(ask(&left).is_ok());
+    }
+
+    /// Otherwise the next attempt could neither converge nor be deleted.
+    #[test]
+    fn what_the_cluster_cannot_serve_is_not_tried_again() {
+        let mut snapshot = mk_snapshot(Phase::Failed);
+        snapshot.placement.as_mut().unwrap().engine = Engine::Crossplane;
+        assert_eq!(ask(&snapshot).unwrap_err().kind, ErrorKind::EngineNotServed);
+        snapshot.placement = None;
+        assert!(ask(&snapshot).is_ok());
     }
 
     #[test]

@@ -70,15 +70,16 @@ pub(crate) fn begin(
     commit.events.push(event::announce(event::DELETING, &leaving, revision, now));
     commit.wakes.push(leaving.id().into());
     commit.writes.push(Write::Broker(BrokerWrite::AttemptUpdate(leaving)));
-    // No node may enrol for an attempt in teardown.
-    let unused = |token: &&BootstrapToken| token.consumed.is_none() && token.revoked_at.is_none();
-    if let Some(token) = snapshot.token.as_ref().filter(unused) {
-        commit.writes.push(Write::Nodes(NodesWrite::TokenUpdate(BootstrapToken {
-            revoked_at: Some(now),
-            ..token.clone()
-        })));
-    }
+    commit.writes.extend(revoked(snapshot));
     commit
+}
+
+/// Revokes the unused token: no node may enrol for an attempt in teardown.
+pub(crate) fn revoked(snapshot: &ResourceSnapshot) -> Option<Write> {
+    let unused = |token: &&BootstrapToken| token.consumed.is_none() && token.revoked_at.is_none();
+    let token = snapshot.token.as_ref().filter(unused)?;
+    let revoked = BootstrapToken { revoked_at: Some(snapshot.now), ..token.clone() };
+    Some(Write::Nodes(NodesWrite::TokenUpdate(revoked)))
 }
 
 /// Only the deletion record and its audit entry, which announces the change of the

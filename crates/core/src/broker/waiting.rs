@@ -69,6 +69,7 @@ pub fn waiting_for(snapshot: &ResourceSnapshot) -> Option<String> {
             None => "the next observation of the substrate".to_owned(),
         }),
         Phase::Deprovisioning => Some("the substrate to be gone, proven by its absence".to_owned()),
+        Phase::Deleted if snapshot.attempt.abandoned_at().is_some() => None,
         Phase::Deleted if snapshot.attempt.absence_proven_at().is_none() => {
             Some(match snapshot.due_at {
                 Some(due) => format!("the second proof of its absence, due at {due}"),

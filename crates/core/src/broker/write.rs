@@ -15,4 +15,7 @@ pub enum BrokerWrite {
     AttemptUpdate(ProvisionedResource),
     /// The last observation, for people; does not count as a write of the row.
     ObservedReplace(ProvisionedResourceId, Value),
+    /// Ends the claim that a worker may have, and leaves nothing due until something
+    /// wakes the row.
+    AttemptSettle(ProvisionedResourceId),
 }

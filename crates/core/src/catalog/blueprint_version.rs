@@ -3,6 +3,7 @@
 
 use crate::catalog::parameters::ParameterSchema;
 use crate::closed_set::closed_set;
+use crate::error::Refusal;
 use crate::ids::{BlueprintId, BlueprintVersionId};
 
 closed_set!(
@@ -10,9 +11,28 @@ closed_set!(
     Engine {
         Local => "local",
         Crossplane => "crossplane",
+        /// A reserved name. No engine serves it, so nothing new may name it; a row of an
+        /// earlier version may.
         Hetzner => "hetzner",
     }
 );
+
+impl Engine {
+    /// The engines that something new may name.
+    pub const OFFERED: [Self; 2] = [Self::Local, Self::Crossplane];
+
+    pub fn is_offered(self) -> bool {
+        Self::OFFERED.contains(&self)
+    }
+
+    /// The engine that a field of a request names; the refusal lists those that are offered.
+    pub fn parse_offered(field: &str, text: &str) -> Result<Self, Refusal> {
+        Self::parse(text).filter(|engine| engine.is_offered()).ok_or_else(|| {
+            let offered = Self::OFFERED.map(Self::as_str).join(", ");
+            Refusal::invalid(field, format!("must be one of {offered}"))
+        })
+    }
+}
 
 closed_set!(
     /// How the bootstrap token is injected into the composite.
@@ -81,4 +101,21 @@ pub struct BlueprintVersion {
     pub injection_strategy: InjectionStrategy,
     pub mesh_role: MeshRole,
     pub provider_kinds: Vec<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A row may name an engine that a request may not.
+    #[test]
+    fn an_engine_that_does_not_exist_is_not_offered() {
+        for engine in Engine::OFFERED {
+            assert_eq!(Engine::parse_offered("engine", engine.as_str()).unwrap(), engine);
+        }
+        let refusal = Engine::parse_offered("engine", Engine::Hetzner.as_str()).unwrap_err();
+        assert_eq!(refusal.field.as_deref(), Some("engine"));
+        assert!(refusal.message.ends_with("must be one of local, crossplane"), "{refusal}");
+        assert_eq!(Engine::parse("hetzner"), Some(Engine::Hetzner));
+    }
 }

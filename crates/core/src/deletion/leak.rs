@@ -93,16 +93,37 @@ pub struct Finding {
     pub evidence: Value,
 }
 
-/// A leak to be recorded by a loop: something outside that it could not prove
-/// gone.
+/// A leak that a decision records: something outside that it could not prove gone.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LeakRecord {
     pub id: LeakRecordId,
     pub kind: &'static str,
     pub subject: Subject,
     pub found_at: Timestamp,
+    /// Where it was last; `None` where the attempt says so.
+    pub last_known: Option<LastKnown>,
     pub evidence: Value,
 }
+
+/// The place of an object that may still exist, and its uid if one was ever observed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LastKnown {
+    pub cluster_id: ClusterId,
+    pub cluster: Option<String>,
+    pub object_ref: Option<ObjectRef>,
+    pub uid: Option<String>,
+}
+
+closed_set!(
+    /// What a person gave up proving gone, see [`crate::broker::abandon`].
+    AbandonedKind {
+        Composite => "abandoned_composite",
+        /// A node that was registered then; its key is revoked, its machine may run.
+        Node => "abandoned_node",
+        /// A project namespace with everything that the project shared in it.
+        Namespace => "abandoned_namespace",
+    }
+);
 
 /// A recorded leak.
 #[derive(Debug, Clone, PartialEq)]
@@ -151,6 +172,11 @@ impl Leak {
         FindingKind::parse(&self.kind)
     }
 
+    /// Whether a person recorded it by abandoning its subject.
+    pub fn is_abandoned(&self) -> bool {
+        AbandonedKind::parse(&self.kind).is_some()
+    }
+
     /// The attempt it is about, if it names one.
     pub fn provisioned_resource_id(&self) -> Option<ProvisionedResourceId> {
         let Subject { kind, id } = self.subject;
@@ -167,6 +193,9 @@ impl Leak {
             }
             (Some(FindingKind::MissingObject), None) => {
                 "`slipway resource explain` says what keeps it from being created again"
+            }
+            (None, None) if self.is_abandoned() => {
+                "check by hand whether it still exists and costs (a machine may outlive its cluster); then `slipway leaks resolve`"
             }
             (Some(FindingKind::ObjectOfDeleted) | None, None) => {
                 "wait: the resource loop removes it; if it stays, remove it by hand and `slipway leaks resolve`"

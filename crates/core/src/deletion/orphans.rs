@@ -48,6 +48,8 @@ pub fn judge_objects(
         let kind = match row {
             None => FindingKind::UnclaimedObject,
             Some(row) => match &row.home {
+                // The project left the cluster, so no loop observes the object there.
+                None if row.phase == Some(Phase::Deleted) => FindingKind::UnclaimedObject,
                 // An unplaced row has no home that the object could contradict.
                 None => continue,
                 Some(home) if (home.0, &home.1) != (cluster, &object.object_ref) => {
@@ -161,7 +163,8 @@ pub enum Presence {
 }
 
 /// A person resolves the leak. Refused while the object is observed or cannot
-/// be read: "could not be read" is not "gone".
+/// be read: "could not be read" is not "gone". What was abandoned may never be read
+/// again, so there the word of a person who checked counts.
 pub fn resolve(
     snapshot: &LeakSnapshot,
     presence: &Presence,
@@ -173,6 +176,9 @@ pub fn resolve(
         && snapshot.claimant.as_ref().is_some_and(expects_object);
     let not_gone = |problem: String| Err(Refusal::new(ErrorKind::LeakNotGone, problem));
     match presence {
+        Presence::Unknown(_) if leak.is_abandoned() => {
+            Ok(end(leak, snapshot.now, actor, reason.as_str()))
+        }
         Presence::Unknown(why) => not_gone(format!(
             "leak {} cannot be resolved, because its object cannot be read: {why}",
             leak.id
@@ -233,6 +239,7 @@ fn claims(snapshot: &LeakSnapshot) -> bool {
             (Some((cluster, home)), Some(found_on), Some(object_ref)) => {
                 (*cluster, home) == (found_on, object_ref)
             }
+            (None, ..) if row.phase == Some(Phase::Deleted) => false,
             // An unknown home is no proof that the object does not belong here.
             _ => true,
         }

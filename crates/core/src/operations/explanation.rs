@@ -53,6 +53,7 @@ pub struct AttemptLine {
     pub phase: String,
     pub since: Timestamp,
     pub absence_proven_at: Option<Timestamp>,
+    pub abandoned_at: Option<Timestamp>,
     pub due_at: Option<Timestamp>,
     pub holder: Option<Holder>,
     pub blockers: Vec<Blocker>,

@@ -232,6 +232,8 @@ pub struct ClusterAssignmentSnapshot {
     pub assignment: Option<ClusterAssignment>,
     /// Resources of the project that are not deleted.
     pub resources: i64,
+    /// The engines of their blueprints.
+    pub engines: Vec<Engine>,
 }
 
 /// Assigning to the same cluster again changes nothing.
@@ -257,6 +259,7 @@ pub fn assign(
     };
     let (write, from) = match &snapshot.assignment {
         None => {
+            refuse_engine(snapshot, project, cluster)?;
             (PlacementWrite::ClusterAssignmentInsert(placed(Revision::FIRST, snapshot.now)), None)
         }
         Some(assignment) => {
@@ -266,6 +269,7 @@ pub fn assign(
             }
             refuse_owner(snapshot, project)?;
             refuse_occupied(assignment, project)?;
+            refuse_engine(snapshot, project, cluster)?;
             let write = PlacementWrite::ClusterAssignmentUpdate(placed(
                 assignment.revision,
                 assignment.created_at,
@@ -318,6 +322,29 @@ fn refuse_owner(snapshot: &ClusterAssignmentSnapshot, project: &Project) -> Resu
         ),
     )
     .with(json!({ "resources": snapshot.resources })))
+}
+
+/// Refuses a cluster that could serve nothing, or not what the project has already.
+fn refuse_engine(
+    snapshot: &ClusterAssignmentSnapshot,
+    project: &Project,
+    cluster: &Cluster,
+) -> Result<(), Refusal> {
+    let Cluster { name, engine, .. } = cluster;
+    let message = if !engine.is_offered() {
+        format!(
+            "cluster `{name}` is of engine {engine}, which this version does not have; name another cluster"
+        )
+    } else if let Some(other) = snapshot.engines.iter().find(|other| *other != engine) {
+        format!(
+            "project `{}` has resources of engine {other}, and cluster `{name}` serves {engine}; name a cluster of engine {other}, or delete those resources first",
+            project.name
+        )
+    } else {
+        return Ok(());
+    };
+    let details = json!({ "cluster_engine": engine, "engines": snapshot.engines });
+    Err(Refusal::new(ErrorKind::EngineNotServed, message).at("cluster").with(details))
 }
 
 /// Refuses a move that would leave the old namespace behind.
@@ -393,7 +420,31 @@ mod tests {
             cluster: Some(cluster),
             assignment: None,
             resources: 0,
+            engines: Vec::new(),
         }
+    }
+
+    #[test]
+    fn a_cluster_that_cannot_serve_the_project_is_refused() {
+        let crossplane = Cluster { engine: Engine::Crossplane, ..mk_cluster() };
+        let owner = |cluster, engines| ClusterAssignmentSnapshot {
+            resources: 1,
+            engines,
+            ..snapshot(cluster)
+        };
+        let refused = |snapshot: &ClusterAssignmentSnapshot| {
+            let refusal = assign(snapshot, Expected::Any, &mk_actor()).unwrap_err();
+            assert_eq!(refusal.field.as_deref(), Some("cluster"));
+            refusal.kind
+        };
+        let wrong = owner(crossplane.clone(), vec![Engine::Local]);
+        assert_eq!(refused(&wrong), ErrorKind::EngineNotServed);
+        let mixed = owner(crossplane.clone(), vec![Engine::Crossplane, Engine::Local]);
+        assert_eq!(refused(&mixed), ErrorKind::EngineNotServed);
+        let right = owner(crossplane, vec![Engine::Crossplane]);
+        assert!(assign(&right, Expected::Any, &mk_actor()).is_ok());
+        let reserved = snapshot(Cluster { engine: Engine::Hetzner, ..mk_cluster() });
+        assert_eq!(refused(&reserved), ErrorKind::EngineNotServed);
     }
 
     fn placed(commit: &Commit) -> ClusterAssignment {

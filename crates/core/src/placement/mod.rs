@@ -1,6 +1,7 @@
 //! Placement: clusters, the namespace of a project there with what its resources
 //! share, and the definitions that blueprints install.
 
+pub mod abandon;
 pub mod cluster;
 pub mod definitions;
 pub mod namespace;

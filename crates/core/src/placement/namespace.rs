@@ -3,9 +3,12 @@
 //! for it is a blocker, not an error.
 
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use crate::blocker::BlockerCode;
+use crate::catalog::blueprint_version::{BlueprintVersion, Engine};
 use crate::closed_set::closed_set;
+use crate::error::{ErrorKind, Refusal};
 use crate::ids::{CloudCredentialId, ClusterId};
 
 closed_set!(
@@ -67,6 +70,8 @@ impl NamespaceStatus {
 pub struct Placement {
     pub cluster_id: ClusterId,
     pub cluster: String,
+    /// The engine that the cluster serves.
+    pub engine: Engine,
     pub namespace: String,
     pub namespace_phase: NamespacePhase,
     /// The identity that the cluster or root reported when it was registered.
@@ -81,6 +86,27 @@ pub struct Placement {
 impl Placement {
     pub fn is_ready(&self) -> bool {
         self.namespace_phase == NamespacePhase::Ready
+    }
+
+    /// Refuses a blueprint that the cluster can never serve: nobody would ever apply it,
+    /// and nobody could prove its absence.
+    pub fn serves(&self, blueprint: &BlueprintVersion) -> Result<(), Refusal> {
+        let BlueprintVersion { slug, engine, .. } = blueprint;
+        if self.engine == *engine && engine.is_offered() {
+            return Ok(());
+        }
+        let Self { cluster, engine: served, .. } = self;
+        let message = if engine.is_offered() {
+            format!(
+                "blueprint `{slug}` is of engine {engine}, and the project's cluster `{cluster}` serves {served}; name a blueprint of engine {served}, or a project on a cluster of engine {engine}"
+            )
+        } else {
+            format!(
+                "blueprint `{slug}` is of engine {engine}, which no cluster serves; name a blueprint of engine {served}"
+            )
+        };
+        let details = json!({ "engine": engine, "cluster": cluster, "cluster_engine": served });
+        Err(Refusal::new(ErrorKind::EngineNotServed, message).with(details))
     }
 
     /// Whether something that reaches a cloud through this credential may be

@@ -97,8 +97,8 @@ pub struct ProviderUse {
 pub struct ProjectNamespace {
     pub now: Timestamp,
     pub assignment: ClusterAssignment,
-    /// The project itself is deleted.
-    pub project_deleted: bool,
+    /// When the project itself was deleted.
+    pub project_deleted_at: Option<Timestamp>,
     /// Resources whose absence is not yet proven for good.
     pub resources: i64,
     /// What those use, by provider. One credential for each: declaring a second
@@ -109,6 +109,14 @@ pub struct ProjectNamespace {
 impl ProjectNamespace {
     /// Whether the project namespace is to be removed.
     pub const fn is_leaving(&self) -> bool {
-        self.project_deleted || self.assignment.withdrawn_at.is_some()
+        self.leaving_since().is_some()
+    }
+
+    /// Since when. Only a live project is withdrawn, so that comes first.
+    pub const fn leaving_since(&self) -> Option<Timestamp> {
+        match (self.assignment.withdrawn_at, self.project_deleted_at) {
+            (Some(withdrawn), _) => Some(withdrawn),
+            (None, deleted) => deleted,
+        }
     }
 }

@@ -1,12 +1,13 @@
-//! Resources: declare, read, delete, retry, force a drain.
+//! Resources: declare, read, delete, retry, force a drain, abandon.
 
 use std::collections::BTreeMap;
 
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use slipway_app::broker::declare::Declare;
 use slipway_app::broker::port::{Blocked, ResourceFilter};
-use slipway_app::broker::{declare, delete, read, relabel, retry};
+use slipway_app::broker::{abandon, declare, delete, read, relabel, retry};
 use slipway_app::catalog::projects;
 use slipway_app::nodes::force;
 use slipway_core::blocker::BlockerCode;
@@ -20,7 +21,7 @@ use slipway_core::operations::explanation::AttemptLine;
 use slipway_core::text::Labels;
 use slipway_core::time::Timestamp;
 use slipway_wire::broker::{
-    Attempt, AttemptSummary, DeclareResource, Resource, ResourceDetail, Retry,
+    Abandon, Attempt, AttemptSummary, DeclareResource, Resource, ResourceDetail, Retry,
 };
 use slipway_wire::catalog::{EffectiveLabel, Relabel};
 use slipway_wire::nodes::ForceDrain;
@@ -32,6 +33,7 @@ use crate::nodes;
 use crate::request::{
     Answered, Body, Call, Creation, Id, IfMatch, Made, Shown, Tagged, create_once, located, text,
 };
+use crate::state::ServerState;
 
 pub(super) async fn declare(call: Call, new: Creation<DeclareResource>) -> Made {
     let make = async |body: DeclareResource, request| {
@@ -132,6 +134,17 @@ pub(super) async fn retry(call: Call, Id(id): Id<ResourceId>, Body(body): Body<R
     Ok(accepted(id, fetch(&call, id).await?))
 }
 
+pub(super) async fn abandon(
+    call: Call,
+    State(state): State<ServerState>,
+    Id(id): Id<ResourceId>,
+    Body(body): Body<Abandon>,
+) -> Shown<Resource> {
+    let Abandon { reason, confirm } = body;
+    abandon::abandon(&state.finder, &call.caller, id, &reason, &confirm).await?;
+    fetch(&call, id).await
+}
+
 /// 202: the loops do the rest; `Location` says where to follow it.
 fn accepted(id: ResourceId, document: Tagged<Resource>) -> Response {
     located(StatusCode::ACCEPTED, format!("/api/v1/resources/{id}"), document)
@@ -203,6 +216,7 @@ fn resource_document(
             parameters: attempt.parameter_values().as_map().clone(),
             deletion_requested_at: text(attempt.deletion_requested_at()),
             absence_proven_at: text(attempt.absence_proven_at()),
+            abandoned_at: text(attempt.abandoned_at()),
             failure_reason: attempt.failure_reason().map(str::to_owned),
             created_at: attempt.created_at().to_string(),
             updated_at: attempt.updated_at().to_string(),
@@ -233,5 +247,6 @@ fn attempt(line: &AttemptLine) -> AttemptSummary {
         phase: line.phase.clone(),
         phase_since: line.since.to_string(),
         absence_proven_at: text(line.absence_proven_at),
+        abandoned_at: text(line.abandoned_at),
     }
 }

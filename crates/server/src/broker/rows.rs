@@ -1,7 +1,7 @@
 //! The rows of the broker.
 
 use slipway_app::access::authorise::Operation::*;
-use slipway_wire::broker::{DeclareResource, Resource, ResourceDetail, Retry};
+use slipway_wire::broker::{Abandon, DeclareResource, Resource, ResourceDetail, Retry};
 use slipway_wire::catalog::Relabel;
 use slipway_wire::deletion::Deletion;
 use slipway_wire::nodes::ForceDrain;
@@ -30,6 +30,8 @@ pub(crate) fn rows() -> Vec<Route> {
             .body::<ForceDrain>().one::<Resource>().statuses(&[202]),
         post  ("/resources/{id}/retry",       ResourceRetry,   resources::retry,       "Retry a failed resource")
             .body::<Retry>().one::<Resource>().statuses(&[202]),
+        post  ("/resources/{id}/abandon",     ResourceAbandon, resources::abandon,     "Abandon a resource whose deletion can never end")
+            .body::<Abandon>().one::<Resource>(),
         get   ("/explain/{kind}/{reference}", ResourceRead,    explain::explain,       "Explain the state of a resource, node, deletion, project, cluster, token or leak")
             .one::<Explanation>(),
     ]

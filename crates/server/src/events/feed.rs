@@ -109,6 +109,7 @@ pub fn document(event: &PositionedEvent) -> Event {
         aggregate_id: event.aggregate_id.to_string(),
         revision: event.revision.0,
         occurred_at: event.occurred_at.to_string(),
+        abandoned: event.abandoned,
         payload: event.payload.clone(),
     }
 }
@@ -131,6 +132,7 @@ mod tests {
             project_id,
             revision: Revision::FIRST,
             occurred_at: Timestamp::from_micros(0),
+            abandoned: false,
             payload: Value::Null,
         })
     }

@@ -6,7 +6,8 @@ use slipway_app::placement::clusters;
 use slipway_core::placement::cluster;
 use slipway_core::placement::namespace;
 use slipway_wire::placement::{
-    AssignCluster, Cluster, ClusterAssignment, ClusterVerification, CreateCluster, ProviderStatus,
+    AbandonCluster, AssignCluster, Cluster, ClusterAssignment, ClusterVerification, CreateCluster,
+    ProviderStatus,
 };
 
 use crate::request::{
@@ -57,6 +58,17 @@ pub(super) async fn withdraw(
     let Some(leaving) = leaving else { return Ok(StatusCode::NO_CONTENT.into_response()) };
     let location = format!("/api/v1/projects/{}/cluster", leaving.project_id);
     Ok(located(StatusCode::ACCEPTED, location, tagged_assignment(&leaving)))
+}
+
+/// Answers the placement as it was.
+pub(super) async fn abandon(
+    call: Call,
+    Segments([project]): Segments<1>,
+    Body(AbandonCluster { reason, confirm }): Body<AbandonCluster>,
+) -> Shown<ClusterAssignment> {
+    let given_up =
+        clusters::abandon(&call.context, &call.caller, &project, &reason, &confirm).await?;
+    Ok(tagged_assignment(&given_up))
 }
 
 pub(super) async fn assignments(call: Call) -> Answered {

@@ -3,7 +3,7 @@
 use slipway_app::access::authorise::Operation::*;
 use slipway_core::placement::cluster;
 use slipway_wire::placement::{
-    AssignCluster, BlueprintDefinitions, Cluster, ClusterAssignment, CreateCluster,
+    AbandonCluster, AssignCluster, BlueprintDefinitions, Cluster, ClusterAssignment, CreateCluster,
 };
 
 use super::{clusters, definitions};
@@ -27,6 +27,8 @@ pub(crate) fn rows() -> Vec<Route> {
             .body::<AssignCluster>().one::<ClusterAssignment>().conditional(),
         delete("/projects/{project}/cluster",        ClusterWithdraw,        clusters::withdraw,             "Withdraw a project without resources from its cluster")
             .one::<ClusterAssignment>().conditional().statuses(&[202, 204]),
+        post  ("/projects/{project}/cluster/abandon", ClusterAbandon,        clusters::abandon,              "Take a project from a cluster that is lost for good")
+            .body::<AbandonCluster>().one::<ClusterAssignment>(),
         get   ("/blueprints/{blueprint}/definitions", BlueprintRead,          definitions::list,              "List where definitions of a blueprint are installed, and the version found there")
             .page::<BlueprintDefinitions>(),
     ]

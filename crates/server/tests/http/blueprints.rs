@@ -257,3 +257,27 @@ async fn a_version_is_installed_if_it_was_published_so() {
     assert_eq!(definitions().await, json!([]), "it was never there");
     world.get("/api/v1/blueprints/none/definitions").await.refused(404, "blueprint_not_found");
 }
+
+/// Nobody could ever make it there, nor prove it gone.
+#[tokio::test]
+async fn what_the_cluster_of_a_project_cannot_serve_is_refused() {
+    let world = World::new().await;
+    let body = json!({ "slug": "server", "display_name": "Server", "engine": "crossplane" });
+    world.create("/api/v1/blueprints", &body).await;
+    let mut body = version("v1");
+    body["xrd"] = json!(XRD);
+    body["composition"] = json!(COMPOSITION);
+    world.create("/api/v1/blueprints/server/versions", &body).await;
+    let declared = json!({ "handle": "web-1", "blueprint": "server" }).to_string();
+    let refused = world.post("/api/v1/resources", &declared).await;
+    assert_eq!(refused.refused(422, "engine_not_served").as_deref(), Some("blueprint"));
+    assert_eq!(refused.json()["details"]["cluster_engine"], "local", "{refused:?}");
+
+    // A reserved name is no engine.
+    let blueprint = json!({ "slug": "vm", "display_name": "VM", "engine": "hetzner" });
+    let cluster = json!({ "name": "fsn1", "engine": "hetzner" });
+    for (path, body) in [("/api/v1/blueprints", blueprint), ("/api/v1/clusters", cluster)] {
+        let refused = world.post(path, &body.to_string()).await;
+        assert_eq!(refused.refused(400, "invalid_input").as_deref(), Some("engine"), "{path}");
+    }
+}

@@ -127,6 +127,30 @@ async fn force_is_refused_where_nothing_is_waited_for() {
 }
 
 #[tokio::test]
+async fn abandoning_wants_a_deletion_a_reason_and_the_handle() {
+    let world = World::new().await;
+    let id = world.declare("web-1").await;
+    let path = format!("/api/v1/resources/{id}/abandon");
+    let right = r#"{"reason":"lost","confirm":"web-1"}"#;
+    world.post(&path, right).await.refused(409, "not_abandonable");
+    for (body, at) in [
+        (r#"{"reason":"lost","confirm":"web-2"}"#, "confirm"),
+        (r#"{"reason":" ","confirm":"web-1"}"#, "reason"),
+        (r#"{"reason":"lost"}"#, "confirm"),
+    ] {
+        let field = world.post(&path, body).await.refused(400, "invalid_input");
+        assert_eq!(field.as_deref(), Some(at), "{body}");
+    }
+    let placement = "/api/v1/projects/default/cluster/abandon";
+    let body = r#"{"reason":"lost","confirm":"default"}"#;
+    world.post(placement, body).await.refused(409, "not_abandonable");
+    world
+        .post("/api/v1/projects/none/cluster/abandon", body)
+        .await
+        .refused(404, "project_not_found");
+}
+
+#[tokio::test]
 async fn one_resource_is_shown_with_its_past() {
     let world = World::new().await;
     let id = world.declare("web-1").await;

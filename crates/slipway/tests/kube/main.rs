@@ -9,6 +9,7 @@ mod control_plane;
 #[path = "../system/explained.rs"]
 mod explained;
 
+mod abandon;
 mod account;
 mod blueprint;
 mod cast;

@@ -4,6 +4,7 @@
 
 mod control_plane;
 
+mod abandon;
 mod backup;
 mod bad_input;
 mod boot;

@@ -137,6 +137,7 @@ fn leaving(subject: &Subject, number: u128) -> Commit {
         next_retry_at: None,
     };
     let leak = LeakRecord {
+        last_known: None,
         id: LeakRecordId::new(id(6)),
         kind: "composite",
         subject: attempt.into(),

@@ -26,7 +26,7 @@ macro_rules! positioned_events {
     ($positions:literal) => {
         concat!(
             "SELECT e.id, p.position, e.event_type, e.aggregate_id, e.project_id, e.revision, \
-             e.occurred_at, e.payload FROM ",
+             e.occurred_at, e.abandoned, e.payload FROM ",
             $positions,
             " p JOIN outbox_events e ON e.seq = p.seq "
         )

@@ -36,13 +36,13 @@ impl Object {
             return match fs::symlink_metadata(directory) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
                 Err(error) => Err(error),
-                Ok(_) => Err(io::Error::other(format!("there is no {OBJECT} in it"))),
+                Ok(_) => Err(broken(directory, "there is no composite.json in it")),
             };
         };
         let mut object: Value = serde_json::from_slice(&content)
-            .map_err(|_| io::Error::other(format!("its {OBJECT} is not JSON")))?;
+            .map_err(|_| broken(directory, "its composite.json is not JSON"))?;
         if object["metadata"]["uid"].as_str().is_none_or(str::is_empty) {
-            return Err(io::Error::other(format!("its {OBJECT} has no uid")));
+            return Err(broken(directory, "its composite.json has no uid"));
         }
         if let Some(document) = files::read_if_there(&directory.join(DOCUMENT))?
             && object["spec"].is_object()
@@ -73,6 +73,15 @@ impl Object {
         rendered["metadata"]["uid"] = json!(self.uid());
         self.0 != rendered
     }
+}
+
+/// A directory that does not say whose it is. Nobody but a person can tell whether it was
+/// removed by half, so the text says how to finish that.
+fn broken(directory: &Path, problem: &str) -> io::Error {
+    let directory = directory.display();
+    io::Error::other(format!(
+        "{problem}; put the file back, or remove the whole directory {directory}, which ends its agent"
+    ))
 }
 
 /// Creates a directory beside the final path and moves it there in one step. If

@@ -284,6 +284,7 @@ fn mk_snapshot() -> ResourceSnapshot {
         deletion_requested_at: None,
         unsettled_since: moment,
         absence_proven_at: None,
+        abandoned_at: None,
         revision: Revision::FIRST,
         created_at: moment,
         updated_at: moment,

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use slipway_core::access::audit::Actor;
+use slipway_core::broker::observation::CompositeReport;
 use slipway_core::deletion::leak::{Finding, FindingKind, Leak, ObjectRef};
 use slipway_core::deletion::orphans::{self, Judged};
 use slipway_core::error::{ErrorKind, Refusal};
@@ -16,7 +17,7 @@ use slipway_core::ids::{LeakRecordId, ProvisionedResourceId};
 use slipway_core::time::Timestamp;
 use tokio::sync::Mutex;
 
-use crate::broker::converge::{Engines, action_deadline};
+use crate::broker::converge::{self, Engines, action_deadline};
 use crate::deletion::port::ReportedFinding;
 use crate::placement::port::ClusterIdentity;
 use crate::ports::store::Page;
@@ -247,6 +248,22 @@ impl Finder {
         });
         report.suspected.extend(suspected);
         Ok(())
+    }
+
+    /// What this process observes of an attempt now; `None` if it does not serve its
+    /// cluster.
+    pub async fn observed(
+        &self,
+        attempt: ProvisionedResourceId,
+    ) -> Result<Option<CompositeReport>, Error> {
+        let loaded = self.context.stores.broker.attempt_load(&[attempt]).await?.pop();
+        // The decision that follows reports a row that is gone or invalid.
+        let Some(Ok(snapshot)) = loaded else { return Ok(None) };
+        if self.engines.of(&snapshot).is_none() {
+            return Ok(None);
+        }
+        let snapshots = std::slice::from_ref(&snapshot);
+        Ok(converge::observe(&self.engines, snapshots, self.deadline()).await.pop())
     }
 
     pub(super) const fn engines(&self) -> &Engines {

@@ -176,7 +176,7 @@ impl Finder {
     }
 
     async fn presence_of(&self, leak: &Leak) -> Result<Presence, Error> {
-        if leak.cluster_id.is_some() {
+        if leak.finding.is_some() {
             let Some(cluster) = self.cluster_of(leak).await? else {
                 let name = leak.cluster.as_deref().unwrap_or("(none)");
                 return Ok(Presence::Unknown(format!(
@@ -188,7 +188,11 @@ impl Finder {
                 None => Presence::Gone,
             });
         }
-        // A leak of the resource loop: the attempt knows where the object is.
+        if leak.provisioned_resource_id().is_none() {
+            let reason = "Slipway does not observe what it recorded there".to_owned();
+            return Ok(Presence::Unknown(reason));
+        }
+        // A leak of a decision: the attempt knows where the object is.
         let attempt = ProvisionedResourceId::new(leak.subject.id);
         let snapshot = match self.context().stores.broker.attempt_load(&[attempt]).await?.pop() {
             Some(Ok(snapshot)) => snapshot,

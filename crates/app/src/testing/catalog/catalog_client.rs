@@ -172,14 +172,25 @@ impl World {
         self.store.placement.decide_cluster_assignment(project, Some(cluster), &mut rule).await
     }
 
-    /// A project in which something can be declared, and its credential.
+    /// A project in which something of engine local can be declared, and its credential.
     pub(in crate::testing) async fn furnished(&self) -> (String, CloudCredentialId) {
+        self.furnished_on("local").await
+    }
+
+    /// The same for engine crossplane.
+    pub(super) async fn furnished_managed(&self) -> (String, CloudCredentialId) {
+        let cluster = self.fresh_name("cluster");
+        self.create_managed(&cluster, "eu").await.expect("a cluster");
+        self.furnished_on(&cluster).await
+    }
+
+    pub(super) async fn furnished_on(&self, cluster: &str) -> (String, CloudCredentialId) {
         let project = self.fresh_name("project");
         self.create_project(&project).await.expect("a project");
         let credential = self.create_credential("local", &self.fresh_name("credential")).await;
         let credential = credential.expect("a credential");
         self.assign(&project, credential).await.expect("an assignment");
-        self.assignment(&project, "local").await.expect("a place");
+        self.assignment(&project, cluster).await.expect("a place");
         (project, credential)
     }
 

@@ -68,12 +68,16 @@ pub(super) async fn what_a_version_is_made_into_comes_back(world: &World) {
     let refusal = world.publish(&slug, &mk_content("v2")).await;
     assert_eq!(refused(refusal), ErrorKind::XrdInvalid, "documents that could not be read");
 
-    let (project, credential) = world.furnished().await;
+    let (project, credential) = world.furnished_managed().await;
     let key = world.key_with(&project, &slug, &credential.to_string());
     let declared = world.declare_by(&key).await.expect("a declaration");
     let snapshot = world.snapshot(declared.attempt).await;
     assert_eq!(snapshot.blueprint.composite_type, Some(mk_definition().composite_type));
     assert!(snapshot.blueprint.cloud_tags);
+    let (project, credential) = world.furnished().await;
+    let key = world.key_with(&project, &slug, &credential.to_string());
+    let refusal = world.declare_by(&key).await;
+    assert_eq!(refused(refusal), ErrorKind::EngineNotServed, "nobody could ever make it there");
     let local = world.declare_in(&project).await.expect("a declaration");
     let snapshot = world.snapshot(local.attempt).await;
     assert_eq!(snapshot.blueprint.composite_type, None);
@@ -95,8 +99,11 @@ pub(super) async fn the_facts_of_a_cloud_are_those_in_effect(world: &World) {
     let mut rule = |snapshot: &_| cloud::create(snapshot, &new, &operator());
     world.store.kind::<Cloud>().decide(&named, &mut rule).await.expect("a cloud");
     let credential = world.create_credential(&named, "main").await.expect("a credential");
-    let (project, _) = world.furnished().await;
-    world.assign(&project, credential).await.expect("an assignment");
+    let (project, _) = world.furnished_managed().await;
+    let (elsewhere, _) = world.furnished().await;
+    for project in [&project, &elsewhere] {
+        world.assign(project, credential).await.expect("an assignment");
+    }
 
     let far = format!("cost/{}", &world.uuid().simple().to_string()[16..]);
     let pairs = [("tier", "far"), (&far, "7"), ("note", "not defined")];
@@ -116,7 +123,7 @@ pub(super) async fn the_facts_of_a_cloud_are_those_in_effect(world: &World) {
 
     let key = world.key_with(&project, &slug, &credential.to_string());
     let declared = world.declare_by(&key).await.expect("a declaration");
-    let key = world.key_with(&project, BLUEPRINT, &credential.to_string());
+    let key = world.key_with(&elsewhere, BLUEPRINT, &credential.to_string());
     let local = world.declare_by(&key).await.expect("a declaration");
     let fact = |value: &str, propagate| LabelFact { value: value.to_owned(), propagate };
     let expected = ProviderFacts {
@@ -149,30 +156,34 @@ pub(super) async fn the_facts_of_a_cloud_are_those_in_effect(world: &World) {
 
 pub(super) async fn a_second_credential_of_a_provider_is_refused(world: &World) {
     let slug = world.crossplane_blueprint().await;
-    let (project, first) = world.furnished().await;
+    let (project, first) = world.furnished_managed().await;
+    let (local, _) = world.furnished().await;
     let second = world.create_credential("local", &world.fresh_name("credential")).await;
     let second = second.expect("a credential");
-    world.assign(&project, second).await.expect("an assignment");
-    let declare = async |blueprint: &str, credential: &dyn ToString| -> Result<Declared, Error> {
-        let key = world.key_with(&project, blueprint, &credential.to_string());
-        world.declare_by(&key).await
+    for (project, credential) in [(&project, second), (&local, first), (&local, second)] {
+        world.assign(project, credential).await.expect("an assignment");
+    }
+    let declare = async |credential: &dyn ToString| -> Result<Declared, Error> {
+        world.declare_by(&world.key_with(&project, &slug, &credential.to_string())).await
     };
-    declare(BLUEPRINT, &second).await.expect("another engine shares nothing");
-    let held = declare(&slug, &first).await.expect("the first decides");
-    declare(&slug, &first).await.expect("the same credential");
+    for credential in [first, second] {
+        let key = world.key_with(&local, BLUEPRINT, &credential.to_string());
+        world.declare_by(&key).await.expect("another engine shares nothing");
+    }
+    let held = declare(&first).await.expect("the first decides");
+    declare(&first).await.expect("the same credential");
     let conflict = ErrorKind::ProviderConfigConflict;
-    assert_eq!(refused(declare(&slug, &second).await), conflict);
-    declare(BLUEPRINT, &second).await.expect("another engine still shares nothing");
+    assert_eq!(refused(declare(&second).await), conflict);
     // Deleting one is not enough: another still uses the first credential.
     world.delete(held.resource).await.expect("a deletion");
     world.drive(held.attempt, Phase::Deleted).await;
-    assert_eq!(refused(declare(&slug, &second).await), conflict);
+    assert_eq!(refused(declare(&second).await), conflict);
 }
 
 /// Under the project's lock, the first declaration determines the credential.
 pub(super) async fn two_credentials_of_a_provider_at_once(world: &Arc<World>) {
     let slug = world.crossplane_blueprint().await;
-    let (project, first) = world.furnished().await;
+    let (project, first) = world.furnished_managed().await;
     let second = world.create_credential("local", &world.fresh_name("credential")).await;
     let second = second.expect("a credential");
     world.assign(&project, second).await.expect("an assignment");

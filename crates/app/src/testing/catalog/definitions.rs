@@ -9,7 +9,6 @@ use slipway_core::catalog::blueprint_version::{
 };
 use slipway_core::commit::Commit;
 use slipway_core::ids::{BlueprintId, ClusterId};
-use slipway_core::placement::cluster::Cluster;
 use slipway_core::placement::definitions::{DefinitionPhase, DefinitionsView, Demand};
 use slipway_core::placement::rules::definitions::{self, DefinitionsDecision};
 
@@ -132,7 +131,9 @@ pub(super) async fn the_newest_version_is_demanded_and_its_progress_kept(world: 
 pub(super) async fn what_is_published_or_in_use_goes_on_being_served(world: &World) {
     let (slug, blueprint) = world.installable().await;
     world.publish_installed(&slug, "v1", true).await;
-    let (project, credential) = world.furnished().await;
+    let named = world.fresh_name("cluster");
+    let home = world.create_managed(&named, "eu").await.expect("a cluster");
+    let (project, credential) = world.furnished_on(&named).await;
     let key = DeclareKey {
         blueprint: slug.clone(),
         credential: Some(credential.to_string()),
@@ -140,21 +141,14 @@ pub(super) async fn what_is_published_or_in_use_goes_on_being_served(world: &Wor
     };
     world.declare_by(&key).await.expect("a declaration");
     world.publish_installed(&slug, "v2", true).await;
-    let local = world
-        .store
-        .kind::<Cluster>()
-        .fetch("local", false)
-        .await
-        .expect("a fetch")
-        .expect("it is seeded");
     let elsewhere = world.create_managed(&world.fresh_name("cluster"), "eu").await.expect("one");
     let kept = async |cluster: ClusterId| {
         world.demand(cluster, blueprint).await.expect("it is to be there").kept
     };
     let versions = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
     let both: BTreeSet<String> = versions(&["v1", "v2"]);
-    assert_eq!((kept(local.id).await, kept(elsewhere).await), (both.clone(), both.clone()));
+    assert_eq!((kept(home).await, kept(elsewhere).await), (both.clone(), both.clone()));
     world.retire(&slug, "v1").await.expect("a retirement");
-    assert_eq!(kept(local.id).await, both, "something was made in it there");
+    assert_eq!(kept(home).await, both, "something was made in it there");
     assert_eq!(kept(elsewhere).await, versions(&["v2"]), "and nothing here");
 }

@@ -1,21 +1,27 @@
 //! Clusters, the projects placed on them, and resource filters.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use slipway_core::ErrorKind;
 use slipway_core::blocker::{Blocker, BlockerCode};
+use slipway_core::broker::observation::CompositeReport;
 use slipway_core::broker::relabel;
 use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::catalog::label::LabelSelector;
 use slipway_core::catalog::project::{self, Project, ProjectChange};
 use slipway_core::commit::{Commit, Write};
-use slipway_core::placement::cluster::{self, Cluster};
+use slipway_core::placement::cluster::{self, Cluster, ClusterAssignment};
 use slipway_core::placement::namespace::NamespacePhase;
+use slipway_core::placement::shared_objects::ProjectNamespace;
+use slipway_core::placement::{PlacementWrite, abandon};
 use slipway_core::precondition::Expected;
-use slipway_core::text::Labels;
+use slipway_core::text::{Labels, Reason};
 
 use crate::broker::port::{Blocked, ResourceFilter, ResourceKey};
-use crate::ports::store::Page;
+use crate::deletion::port::LeakFilter;
+use crate::placement::port::Found;
+use crate::ports::store::{Error, Page};
 use crate::seed::Seed;
 use crate::testing::world::{World, operator, refused};
 
@@ -46,6 +52,71 @@ pub(super) async fn a_project_moves_only_while_it_is_empty(world: &World) {
     let fixed =
         world.store.placement.decide_cluster_assignment(&project, None, &mut withdraw).await;
     assert_eq!(refused(fixed), ErrorKind::ClusterAssignmentImmutable);
+}
+
+/// A project whose resources were abandoned leaves its cluster; its namespace there, which
+/// nobody can prove gone, becomes a leak record, and the project is placed again.
+pub(super) async fn a_lost_cluster_lets_its_project_go(world: &World) {
+    let named = world.fresh_name("cluster");
+    let cluster_id = world.create_cluster(&named).await.expect("a cluster");
+    let (project, _) = world.furnished_on(&named).await;
+    let declared = world.declare_in(&project).await.expect("a declaration");
+    world.delete(declared.resource).await.expect("a deletion");
+    let unknown = CompositeReport::Unknown { reason: "the cluster is away".to_owned() };
+    let claimed = world.claim_now(declared.attempt).await;
+    world.tick_seeing(claimed, &unknown).await.expect("a tick");
+    let project_id = world.snapshot(declared.attempt).await.resource.project_id;
+    let placement = &world.store.placement;
+    let mut made = |placed: &ProjectNamespace| {
+        let namespace_phase = NamespacePhase::Degraded;
+        let made = ClusterAssignment { namespace_phase, ..placed.assignment.clone() };
+        let writes = vec![PlacementWrite::ClusterAssignmentUpdate(made).into()];
+        Ok(Commit { writes, ..Commit::default() })
+    };
+    placement.decide_project_namespace(project_id, &mut made).await.expect("a record");
+    let found = Found {
+        identity: None,
+        problem: Some("connection refused".to_owned()),
+        facts: serde_json::Value::Null,
+    };
+    placement.cluster_verified(cluster_id, &found).await.expect("a record");
+
+    let mut withdraw = |snapshot: &_| cluster::withdraw(snapshot, Expected::Any, &operator());
+    let owner = placement.decide_cluster_assignment(&project, None, &mut withdraw).await;
+    assert_eq!(refused(owner), ErrorKind::ClusterAssignmentImmutable);
+    let lost = world.store.kind::<Cluster>().fetch(&named, false).await.expect("a fetch");
+    let owner = world.store.kind::<Project>().fetch(&project, false).await.expect("a fetch");
+    let (lost, owner) = (lost.expect("the cluster"), owner.expect("the project"));
+    let reason = Reason::parse("the suite lost the cluster").expect("a valid reason");
+    let known = abandon::Circumstances {
+        project: &owner,
+        cluster: &lost,
+        unusable_for: Duration::ZERO,
+        deadline: Duration::from_secs(1_800),
+    };
+    let request = abandon::Request { reason: &reason, confirm: &project };
+    let give_up = async || {
+        let mut rule =
+            |placed: &ProjectNamespace| abandon::request(placed, request, known, &operator());
+        placement.decide_project_namespace(project_id, &mut rule).await
+    };
+    assert_eq!(refused(give_up().await), ErrorKind::NotAbandonable, "nobody withdrew it");
+    world.abandon(declared).await.expect("it is abandoned");
+    placement.decide_cluster_assignment(&project, None, &mut withdraw).await.expect("it leaves");
+    let waits = world.assignment(&project, "local").await;
+    assert_eq!(refused(waits), ErrorKind::ClusterAssignmentImmutable, "its namespace is there");
+    give_up().await.expect("it is abandoned");
+    assert!(matches!(give_up().await, Err(Error::NotFound { .. })), "it is placed nowhere");
+
+    let kind = Some("abandoned_namespace".to_owned());
+    let filter = LeakFilter { open: Some(true), kind };
+    let page = Page { after: None, limit: 1_000 };
+    let leaks = world.store.deletion.leak_list(&filter, page).await.expect("a list");
+    let leaks: Vec<_> = leaks.iter().filter(|leak| leak.subject == project_id.into()).collect();
+    let [leak] = leaks[..] else { panic!("{leaks:?}") };
+    assert_eq!((leak.cluster_id, leak.cluster.as_deref()), (Some(cluster_id), Some(&*named)));
+    world.assignment(&project, "local").await.expect("it is placed again");
+    world.declare_in(&project).await.expect("a declaration");
 }
 
 /// A cluster registered before its process starts is adopted by that process.

@@ -1,5 +1,6 @@
 //! The sequential half: each method and each rule, one after the other.
 
+mod abandon;
 mod aborts;
 mod batches;
 mod claims;

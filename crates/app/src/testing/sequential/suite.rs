@@ -1,8 +1,8 @@
 //! The order of the sequential half.
 
 use super::{
-    aborts, batches, claims, control, counts, decisions, declarations, events, explain, leaks,
-    lifecycle, lists, proofs, records, renewals, tasks,
+    abandon, aborts, batches, claims, control, counts, decisions, declarations, events, explain,
+    leaks, lifecycle, lists, proofs, records, renewals, tasks,
 };
 use crate::ports::Stores;
 use crate::testing::world::World;
@@ -72,6 +72,8 @@ pub async fn conformance(store: Stores) {
     proofs::absence_is_proven_in_batches(&world).await;
     proofs::an_old_attempt_is_proven_gone_while_its_successor_lives(&world).await;
     proofs::a_flapping_window_has_one_start(&world).await;
+    abandon::an_abandoned_resource_is_deleted_with_records_of_what_may_be_left(&world).await;
+    abandon::what_comes_back_after_it_was_abandoned_is_a_leak_and_ends(&world).await;
 
     mesh::addresses_are_dense_given_back_and_run_out(&world).await;
     mesh::a_nonce_registers_once_in_a_project(&world).await;
@@ -112,4 +114,5 @@ pub async fn conformance(store: Stores) {
     // From here on events are pruned, which the tests above do not expect.
     events::pruning_stops_at_subscribers_and_is_remembered(&world).await;
     events::history_and_audit_of_what_is_there_are_kept(&world).await;
+    abandon::what_may_still_exist_is_not_forgotten(&world).await;
 }

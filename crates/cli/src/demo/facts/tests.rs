@@ -16,6 +16,7 @@ fn mk_event(position: i64, event_type: EventType, aggregate: &str) -> Event {
         aggregate_id: aggregate.to_owned(),
         revision: position,
         occurred_at: "2026-01-31T12:00:00Z".to_owned(),
+        abandoned: false,
         payload: json!({}),
     }
 }

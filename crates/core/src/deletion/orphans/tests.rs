@@ -4,6 +4,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::deletion::leak::AbandonedKind;
 use crate::fixtures::{at, mk_actor};
 use crate::ids::LeakRecordId;
 
@@ -53,6 +54,7 @@ fn each_object_is_held_against_its_row() {
         Claimant { home: None, ..mk_row(3, Phase::Ready) },
         Claimant { home: Some((ELSEWHERE, home(4))), ..mk_row(4, Phase::Ready) },
         Claimant { phase: None, ..mk_row(5, Phase::Ready) },
+        Claimant { home: None, ..mk_row(8, Phase::Deleted) },
     ]);
     let table = [
         (mk_object(Some(1), home(1)), None),
@@ -64,6 +66,8 @@ fn each_object_is_held_against_its_row() {
         (mk_object(Some(5), home(5)), None),
         (mk_object(Some(6), home(6)), Some(FindingKind::UnclaimedObject)),
         (mk_object(None, home(7)), Some(FindingKind::UnclaimedObject)),
+        // Its project left the cluster while it was lost; the cluster came back.
+        (mk_object(Some(8), home(8)), Some(FindingKind::UnclaimedObject)),
     ];
     for (object, expected) in table {
         let judged = judge_objects(HERE, std::slice::from_ref(&object), &known);
@@ -187,7 +191,11 @@ proptest! {
             let row = mk_row(1, phase);
             Claimant { home: row.home.clone().filter(|_| placed), ..row }
         });
-        let claimed = claimant.as_ref().is_some_and(|_| !placed || same_object);
+        // A Deleted row whose project left the cluster claims nothing there.
+        let claims = |row: &Claimant| {
+            if placed { same_object } else { row.phase != Some(Phase::Deleted) }
+        };
+        let claimed = claimant.as_ref().is_some_and(claims);
         let snapshot = LeakSnapshot { now: at(2_000), leak, claimant };
         let removal = request_removal(&snapshot, &why(), &mk_actor());
         prop_assert_eq!(removal.is_ok(), kind.is_removable() && !claimed);
@@ -259,6 +267,22 @@ fn a_leak_is_resolved_by_hand_only_with_its_object_proven_gone() {
         ErrorKind::LeakResolved
     );
     assert_eq!(refused(request_removal(&again, &why(), &mk_actor())), ErrorKind::LeakResolved);
+}
+
+/// What was abandoned may never be read again; what is there is not gone.
+#[test]
+fn what_was_abandoned_is_resolved_by_a_persons_word() {
+    for kind in AbandonedKind::ALL {
+        let mut snapshot = mk_snapshot(FindingKind::UnclaimedObject, None);
+        snapshot.leak.kind = kind.as_str().to_owned();
+        snapshot.leak.finding = None;
+        let ask = |presence: Presence| resolve(&snapshot, &presence, &why(), &mk_actor());
+        assert!(ask(Presence::Unknown("the cluster is lost".to_owned())).is_ok());
+        assert_eq!(refused(ask(Presence::There)), ErrorKind::LeakNotGone);
+        assert!(snapshot.leak.remedy().contains("by hand"));
+        let removal = request_removal(&snapshot, &why(), &mk_actor());
+        assert_eq!(refused(removal), ErrorKind::LeakNotRemovable);
+    }
 }
 
 #[test]

@@ -57,7 +57,11 @@ pub fn deletion(
             });
             if let Some(line) = attempt {
                 // Omit the blockers that the deletion shows itself.
-                let mut part = part(line, "a member".to_owned());
+                let about = match line.abandoned_at {
+                    Some(at) => format!("a member; abandoned at {at} and not proven gone"),
+                    None => "a member".to_owned(),
+                };
+                let mut part = part(line, about);
                 part.blockers
                     .retain(|blocker| !found.blockers.iter().any(|b| b.code == blocker.code));
                 return part;

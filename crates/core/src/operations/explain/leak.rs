@@ -33,10 +33,12 @@ pub fn leak(
                 .clone_into(&mut found.next);
         }
         (_, removable) => {
-            let whom = if removable { "a person" } else { "the resource loop" };
+            let by_hand = removable || leak.is_abandoned();
+            let whom = if by_hand { "a person" } else { "the resource loop" };
             found.waiting_for = Some(format!("{whom}: {}", leak.remedy()));
             found.next = match next_observation {
                 Some(at) => format!("the next scan is at {at}"),
+                None if leak.is_abandoned() => "nothing by itself".to_owned(),
                 None => "the first scan that no longer finds the object resolves it".to_owned(),
             };
             found.next_check_at = next_observation;

@@ -127,6 +127,12 @@ fn next(snapshot: &ResourceSnapshot, holder: Option<&Holder>, served: bool) -> S
             let at = attempt.absence_proven_at().map(|at| at.to_string()).unwrap_or_default();
             format!("nothing: it is gone, proven twice at {at}")
         }
+        (Phase::Deleted, _) if attempt.abandoned_at().is_some() => {
+            let at = attempt.abandoned_at().map(|at| at.to_string()).unwrap_or_default();
+            format!(
+                "nothing: it was abandoned at {at}, and nobody proved it gone; `slipway leaks` lists what may still exist"
+            )
+        }
         (_, Some(_)) if !served => "nothing until a control plane serves its cluster".to_owned(),
         (_, Some(due)) if due <= snapshot.now => {
             "it is due now and the loop claims it next".to_owned()
@@ -154,6 +160,7 @@ fn facts(found: &mut Explanation, snapshot: &ResourceSnapshot) {
     put("failures_in_a_row", (snapshot.failures > 0).then(|| json!(snapshot.failures)));
     put("unsettled_since", Some(json!(attempt.unsettled_since())));
     put("absence_proven_at", attempt.absence_proven_at().map(|at| json!(at)));
+    put("abandoned_at", attempt.abandoned_at().map(|at| json!(at)));
     let waits = matches!(attempt.phase(), Phase::Pending | Phase::Provisioning | Phase::Enrolling);
     let token = snapshot.token.as_ref().filter(|_| waits);
     put("token_id", token.map(|token| json!(token.id)));
@@ -163,7 +170,7 @@ fn facts(found: &mut Explanation, snapshot: &ResourceSnapshot) {
 /// Whether nothing is left to do about the attempt.
 fn is_over(line: &AttemptLine) -> bool {
     line.phase == Phase::Deleted.as_str()
-        && line.absence_proven_at.is_some()
+        && (line.absence_proven_at.is_some() || line.abandoned_at.is_some())
         && line.blockers.is_empty()
 }
 

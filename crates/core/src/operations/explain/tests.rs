@@ -48,6 +48,7 @@ fn line(snapshot: &ResourceSnapshot) -> AttemptLine {
         phase: snapshot.attempt.phase().to_string(),
         since: snapshot.attempt.phase_since(),
         absence_proven_at: None,
+        abandoned_at: None,
         due_at: snapshot.due_at,
         holder: None,
         blockers: Vec::new(),

@@ -51,7 +51,7 @@ pub(crate) async fn lines(
         "SELECT ",
         now,
         " AS now, a.id, a.resource_id, r.handle, a.attempt, a.status, a.phase_since, \
-         a.absence_proven_at, a.due_at, a.claimed_by, a.lease_until \
+         a.absence_proven_at, a.abandoned_at, a.due_at, a.claimed_by, a.lease_until \
          FROM provisioned_resources a JOIN resources r ON r.id = a.resource_id WHERE 1 = 1"
     ));
     narrow(&mut query, filter);
@@ -83,6 +83,7 @@ fn line(row: &Row, blockers: Vec<slipway_core::blocker::Blocker>) -> Result<Atte
         phase: rows::get(row, "status")?,
         since: rows::time(row, "phase_since")?,
         absence_proven_at: rows::time_or_null(row, "absence_proven_at")?,
+        abandoned_at: rows::time_or_null(row, "abandoned_at")?,
         due_at: rows::time_or_null(row, "due_at")?,
         holder: worker.zip(until).map(|(worker, until)| Holder { worker, until }),
         blockers,
@@ -99,7 +100,7 @@ pub(crate) async fn counts(
     query
         .push(
             " THEN 1 ELSE 0 END) AS blocked FROM provisioned_resources a \
-             WHERE (a.absence_proven_at IS NULL OR a.status <> ",
+             WHERE ((a.absence_proven_at IS NULL AND a.abandoned_at IS NULL) OR a.status <> ",
         )
         .push_bind(Phase::Deleted.as_str())
         .push(")");

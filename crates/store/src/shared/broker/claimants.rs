@@ -12,7 +12,8 @@ use super::{Connection, Row};
 use crate::failure::Failure;
 use crate::id_list::IdList;
 
-/// An attempt stays on the cluster it was made for. The namespace is its project's.
+/// An attempt stays on the cluster it was made for. The namespace is its project's, while
+/// the project is placed there.
 macro_rules! claimant_columns {
     () => {
         "SELECT a.id, a.status, a.xr_name, a.partition, p.namespace \
@@ -30,7 +31,8 @@ pub(crate) async fn load(
     let list: IdList = IdList(attempts.iter().map(|id| id.as_uuid()).collect());
     let found = sqlx::query(concat!(
         claimant_columns!(),
-        "LEFT JOIN cluster_assignments p ON p.project_id = a.project_id WHERE a.id ",
+        "LEFT JOIN cluster_assignments p ON p.project_id = a.project_id \
+         AND p.cluster_id = a.partition WHERE a.id ",
         sql!((one_of "$1"))
     ))
     .bind(list)

@@ -21,6 +21,7 @@ use uuid::Uuid;
 use super::operations::clock;
 use super::{Connection, Db, Row, blockers, commit};
 use crate::failure::Failure;
+use crate::id_list::IdList;
 use crate::micros::Micros;
 
 /// The claims of attempts.
@@ -173,9 +174,26 @@ pub(crate) async fn wake_project(
     Ok(())
 }
 
+/// Ends the claims of these attempts, whoever has them, and leaves them due only when they
+/// are woken. The new claim token keeps the record and the release of the earlier worker out.
+pub(crate) async fn settle(connection: &mut Connection, attempts: &[Uuid]) -> Result<(), Failure> {
+    if attempts.is_empty() {
+        return Ok(());
+    }
+    sqlx::query(sql!(
+        "UPDATE provisioned_resources SET due_at = NULL, claimed_by = NULL, lease_until = NULL, \
+         claim_token = claim_token + 1 WHERE id ",
+        (one_of "$1")
+    ))
+    .bind(IdList(attempts.to_vec()))
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
 /// Wakes every attempt of the partition that is not settled for good. A Deleted row
 /// keeps the due time of its deletion verification; one that has neither a due time
-/// nor a proof of absence gets one here.
+/// nor a proof of absence gets one here, unless it was abandoned.
 pub(crate) async fn wake_partition(
     connection: &mut Connection,
     partition: Partition,
@@ -184,7 +202,8 @@ pub(crate) async fn wake_partition(
         "UPDATE provisioned_resources SET ",
         wake_assignments!(),
         " WHERE (status NOT IN ($1, $2) \
-            OR (status = $2 AND absence_proven_at IS NULL AND due_at IS NULL)) \
+            OR (status = $2 AND absence_proven_at IS NULL AND abandoned_at IS NULL \
+                AND due_at IS NULL)) \
          AND partition = $3"
     ))
     .bind(Phase::Failed.as_str())

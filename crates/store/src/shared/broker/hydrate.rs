@@ -51,6 +51,7 @@ pub(crate) fn attempt(row: &Row) -> Result<ProvisionedResource, Fault> {
         deletion_requested_at: rows::time_or_null(row, "a_deletion_requested_at")?,
         unsettled_since: rows::time(row, "a_unsettled_since")?,
         absence_proven_at: rows::time_or_null(row, "a_absence_proven_at")?,
+        abandoned_at: rows::time_or_null(row, "a_abandoned_at")?,
         revision: Revision(rows::get(row, "a_revision")?),
         created_at: rows::time(row, "a_created_at")?,
         updated_at: rows::time(row, "a_updated_at")?,

@@ -52,6 +52,7 @@ macro_rules! attempts_sql {
              a.parameter_values AS a_parameter_values, a.partition AS a_partition, \
              a.deletion_requested_at AS a_deletion_requested_at, a.observed AS a_observed, \
              a.unsettled_since AS a_unsettled_since, a.absence_proven_at AS a_absence_proven_at, \
+             a.abandoned_at AS a_abandoned_at, \
              a.failures AS a_failures, a.due_at AS a_due_at, a.claim_token AS a_claim_token, \
              a.revision AS a_revision, a.created_at AS a_created_at, \
              a.updated_at AS a_updated_at, r.project_id AS r_project_id, \

@@ -1,5 +1,6 @@
 //! Counts the resources that use a project, a credential or an assignment.
 
+use slipway_core::catalog::blueprint_version::Engine;
 use slipway_core::ids::{CloudCredentialId, ProjectId};
 use sqlx::Row as _;
 
@@ -16,7 +17,27 @@ pub(crate) async fn live_resources(
     count(connection, statement, project.as_uuid()).await
 }
 
-/// The same, plus those that still await their deletion verification, which
+/// The engines of the blueprints that these resources are made from, each once. One that
+/// this version does not know is left out: no cluster that it knows can serve it.
+pub(crate) async fn live_engines(
+    connection: &mut Connection,
+    project: ProjectId,
+) -> Result<Vec<Engine>, sqlx::Error> {
+    let found = sqlx::query(
+        "SELECT DISTINCT b.engine FROM resources r \
+         JOIN provisioned_resources a ON a.resource_id = r.id \
+         JOIN blueprint_versions v ON v.id = a.blueprint_version_id \
+         JOIN blueprints b ON b.id = v.blueprint_id \
+         WHERE r.project_id = $1 AND r.deleted_at IS NULL ORDER BY b.engine",
+    )
+    .bind(project.as_uuid())
+    .fetch_all(connection)
+    .await?;
+    let engines = found.iter().map(|row| Ok(Engine::parse(row.try_get("engine")?)));
+    engines.filter_map(Result::transpose).collect()
+}
+
+/// As [`live_resources`], plus those that still await their deletion verification, which
 /// observes the cluster of the project.
 pub(crate) async fn placed_resources(
     connection: &mut Connection,

@@ -14,6 +14,7 @@ use slipway_core::{ErrorKind, Refusal};
 use sqlx::Row as _;
 use uuid::Uuid;
 
+use super::claims;
 use super::commit::recheck_micros;
 use super::json_values::JsonTime;
 use super::row_set::RowSet;
@@ -28,6 +29,7 @@ pub(crate) struct Writes<'a> {
     new_attempts: Vec<&'a ProvisionedResource>,
     /// In the order of their ids, as decisions lock them.
     patches: BTreeMap<Uuid, AttemptPatch<'a>>,
+    settled: Vec<Uuid>,
 }
 
 /// Everything that one decision writes to the row of its attempt. A decision
@@ -36,7 +38,7 @@ pub(crate) struct Writes<'a> {
 #[derive(Debug, Default, Serialize)]
 struct AttemptPatch<'a> {
     id: Uuid,
-    /// The revision that was read; required for the seven columns below.
+    /// The revision that was read; required for the eight columns below.
     revision: Option<i64>,
     status: Option<&'static str>,
     phase_since: Option<JsonTime>,
@@ -45,6 +47,7 @@ struct AttemptPatch<'a> {
     deletion_requested_at: Option<JsonTime>,
     unsettled_since: Option<JsonTime>,
     absence_proven_at: Option<JsonTime>,
+    abandoned_at: Option<JsonTime>,
     // Omitted rather than null: a null would be read as JSON's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     observed: Option<&'a Value>,
@@ -70,10 +73,12 @@ impl<'a> Writes<'a> {
                 patch.deletion_requested_at = attempt.deletion_requested_at().map(Into::into);
                 patch.unsettled_since = Some(attempt.unsettled_since().into());
                 patch.absence_proven_at = attempt.absence_proven_at().map(Into::into);
+                patch.abandoned_at = attempt.abandoned_at().map(Into::into);
             }
             BrokerWrite::ObservedReplace(attempt, observed) => {
                 self.patch(attempt.as_uuid()).observed = Some(observed);
             }
+            BrokerWrite::AttemptSettle(attempt) => self.settled.push(attempt.as_uuid()),
         }
     }
 
@@ -111,7 +116,7 @@ impl<'a> Writes<'a> {
                 refuse_patch(connection, &patches[missing]).await?;
             }
         }
-        Ok(())
+        claims::settle(connection, &self.settled).await
     }
 }
 
@@ -182,6 +187,8 @@ macro_rules! patch {
                 THEN provisioned_resources.unsettled_since ELSE given.unsettled_since END, \
              absence_proven_at = CASE WHEN given.revision IS NULL \
                 THEN provisioned_resources.absence_proven_at ELSE given.absence_proven_at END, \
+             abandoned_at = CASE WHEN given.revision IS NULL \
+                THEN provisioned_resources.abandoned_at ELSE given.abandoned_at END, \
              observed = coalesce(given.observed, provisioned_resources.observed), \
              revision = CASE WHEN given.revision IS NULL THEN provisioned_resources.revision \
                 ELSE provisioned_resources.revision + 1 END, \
@@ -200,6 +207,7 @@ macro_rules! patch {
                 deletion_requested_at: time,
                 unsettled_since: time,
                 absence_proven_at: time,
+                abandoned_at: time,
                 observed: json,
                 claim_token: bigint,
                 micros: bigint,

@@ -1,5 +1,5 @@
-//! Writes deletions, and the leak records of the resource loop: what still
-//! exists outside after its deletion, and when it was gone. By sets.
+//! Writes deletions, and the leak records of decisions about resources and placements: what
+//! still exists outside, or may, and when it was gone. By sets.
 
 use serde_json::json;
 use slipway_core::deletion::DeletionWrite;
@@ -77,9 +77,11 @@ const DELETIONS_UPDATE: RowSet<Deletion> = update_rows!(undated, "deletions" by 
 /// is found again is reopened; the time it was first found stays.
 async fn leaks_insert(connection: &mut Connection, leaks: &[&LeakRecord]) -> Result<(), Failure> {
     const INSERT: &str = concat!(
-        "INSERT INTO leak_records (id, kind, subject_kind, subject_id, found_at, evidence) \
+        "INSERT INTO leak_records (id, kind, subject_kind, subject_id, found_at, evidence, \
+         cluster_id, cluster, namespace, object_name, object_uid) \
          SELECT given.id, given.kind, given.subject_kind, given.subject_id, given.found_at, \
-         coalesce(given.evidence, 'null') FROM ",
+         coalesce(given.evidence, 'null'), given.cluster_id, given.cluster, given.namespace, \
+         given.object_name, given.object_uid FROM ",
         rows_from_json!(
             id: uuid,
             kind: text,
@@ -87,6 +89,11 @@ async fn leaks_insert(connection: &mut Connection, leaks: &[&LeakRecord]) -> Res
             subject_id: uuid,
             found_at: time,
             evidence: json,
+            cluster_id: uuid,
+            cluster: text,
+            namespace: text,
+            object_name: text,
+            object_uid: text,
         ),
         " WHERE true ON CONFLICT (id) DO UPDATE SET resolved_at = NULL, resolved_by = NULL, \
          resolution = NULL, evidence = excluded.evidence \
@@ -95,6 +102,8 @@ async fn leaks_insert(connection: &mut Connection, leaks: &[&LeakRecord]) -> Res
     let rows: Vec<_> = leaks
         .iter()
         .map(|leak| {
+            let known = leak.last_known.as_ref();
+            let object_ref = known.and_then(|known| known.object_ref.as_ref());
             json!({
                 "id": leak.id,
                 "kind": leak.kind,
@@ -102,6 +111,11 @@ async fn leaks_insert(connection: &mut Connection, leaks: &[&LeakRecord]) -> Res
                 "subject_id": leak.subject.id,
                 "found_at": JsonTime::from(leak.found_at),
                 "evidence": leak.evidence,
+                "cluster_id": known.map(|known| known.cluster_id),
+                "cluster": known.and_then(|known| known.cluster.as_ref()),
+                "namespace": object_ref.map(|object_ref| &object_ref.namespace),
+                "object_name": object_ref.map(|object_ref| &object_ref.name),
+                "object_uid": known.and_then(|known| known.uid.as_ref()),
             })
         })
         .collect();

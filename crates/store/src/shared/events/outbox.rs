@@ -124,6 +124,7 @@ pub(crate) fn event(row: &Row) -> Result<PositionedEvent, sqlx::Error> {
         project_id: row.try_get::<Option<Uuid>, _>("project_id")?.map(ProjectId::new),
         revision: Revision(row.try_get("revision")?),
         occurred_at: row.try_get::<Micros, _>("occurred_at")?.into(),
+        abandoned: row.try_get::<i32, _>("abandoned")? != 0,
         payload: row.try_get::<Json<serde_json::Value>, _>("payload")?.0,
     })
 }

@@ -20,6 +20,7 @@ struct EventRow<'a> {
     project_id: Option<Uuid>,
     payload: &'a Value,
     occurred_at: JsonTime,
+    abandoned: i32,
 }
 
 impl<'a> EventRow<'a> {
@@ -33,6 +34,7 @@ impl<'a> EventRow<'a> {
             project_id: event.project_id.map(|id| id.as_uuid()),
             payload: &event.payload,
             occurred_at: event.occurred_at.into(),
+            abandoned: event.abandoned.into(),
         };
         (row.id, row)
     }
@@ -45,9 +47,9 @@ impl<'a> EventRow<'a> {
 pub(crate) async fn insert(connection: &mut Connection, events: &[&Event]) -> Result<(), Failure> {
     const INSERT: &str = concat!(
         "INSERT INTO outbox_events (id, aggregate_kind, aggregate_id, revision, event_type, \
-         project_id, payload, occurred_at) SELECT given.id, given.aggregate_kind, \
+         project_id, payload, occurred_at, abandoned) SELECT given.id, given.aggregate_kind, \
          given.aggregate_id, given.revision, given.event_type, given.project_id, \
-         coalesce(given.payload, 'null'), given.occurred_at FROM ",
+         coalesce(given.payload, 'null'), given.occurred_at, given.abandoned FROM ",
         rows_from_json!(
             id: uuid,
             aggregate_kind: text,
@@ -57,6 +59,7 @@ pub(crate) async fn insert(connection: &mut Connection, events: &[&Event]) -> Re
             project_id: uuid,
             payload: json,
             occurred_at: time,
+            abandoned: integer,
         ),
         " WHERE true ON CONFLICT DO NOTHING RETURNING id",
     );

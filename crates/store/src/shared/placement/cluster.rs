@@ -83,16 +83,18 @@ impl Load for PlacementOf<'_> {
             Some(cluster) => table::share::<Cluster>(connection, cluster).await?,
             None => None,
         };
-        let (mut current, mut resources) = (None, 0);
+        let (mut current, mut resources, mut engines) = (None, 0, Vec::new());
         if let Some(project) = &project {
             let statement =
                 concat!(select_assignment!(), "WHERE s.project_id = $1", sql!(for_update));
             let query = sqlx::query(statement).bind(project.id.as_uuid());
             current = fetch_one(connection, query, "id", assignment).await?;
             resources = users::placed_resources(connection, project.id).await?;
+            engines = users::live_engines(connection, project.id).await?;
         }
         let now = now(connection).await?;
-        Ok(ClusterAssignmentSnapshot { now, project, cluster, assignment: current, resources })
+        let assignment = current;
+        Ok(ClusterAssignmentSnapshot { now, project, cluster, assignment, resources, engines })
     }
 }
 

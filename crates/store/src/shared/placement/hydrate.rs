@@ -1,5 +1,6 @@
 //! Hydrates the placement of a project from a row, by the names of its columns.
 
+use slipway_core::catalog::blueprint_version::Engine;
 use slipway_core::ids::ClusterId;
 use slipway_core::placement::namespace::{NamespacePhase, NamespaceStatus, Placement};
 use uuid::Uuid;
@@ -11,6 +12,7 @@ use crate::fault::Fault;
 macro_rules! select_placements {
     () => {
         "SELECT s.project_id, s.cluster_id AS p_cluster_id, c.name AS p_cluster, \
+         c.engine AS p_engine, \
          s.namespace AS p_namespace, s.namespace_phase AS p_namespace_phase, \
          c.substrate_uid AS p_substrate_uid, s.status AS p_status \
          FROM cluster_assignments s JOIN clusters c ON c.id = s.cluster_id "
@@ -28,6 +30,7 @@ pub(crate) fn placement(row: &Row) -> Result<Option<Placement>, Fault> {
     Ok(Some(Placement {
         cluster_id: ClusterId::new(cluster_id),
         cluster: rows::get(row, "p_cluster")?,
+        engine: rows::member(row, "p_engine", Engine::parse)?,
         namespace: rows::get(row, "p_namespace")?,
         namespace_phase: rows::member(row, "p_namespace_phase", NamespacePhase::parse)?,
         substrate_uid: rows::get(row, "p_substrate_uid")?,

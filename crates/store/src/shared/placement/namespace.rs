@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 use slipway_app::placement::port::Found;
+use slipway_core::Timestamp;
 use slipway_core::broker::phase::Phase;
 use slipway_core::catalog::blueprint_version::{CompositeType, Engine};
 use slipway_core::ids::{CloudCredentialId, CloudId, ClusterId, ProjectId};
@@ -93,11 +94,11 @@ pub(crate) async fn list(
     let mut used = used(connection, statement, cluster.as_uuid()).await?;
     let mut project_namespaces = Vec::with_capacity(places.len());
     let now = now(connection).await?;
-    for (assignment, project_deleted) in readable("cluster assignment", &places, current) {
+    for (assignment, project_deleted_at) in readable("cluster assignment", &places, current) {
         let project = assignment.project_id;
         let uses = used.remove(&project.as_uuid()).unwrap_or_default();
         let mut project_namespace =
-            ProjectNamespace { now, assignment, project_deleted, resources: 0, uses };
+            ProjectNamespace { now, assignment, project_deleted_at, resources: 0, uses };
         // Only leaving projects need the count, and few leave at a time.
         if project_namespace.is_leaving() {
             project_namespace.resources = users::placed_resources(connection, project).await?;
@@ -109,9 +110,8 @@ pub(crate) async fn list(
 
 fn current(
     row: &Row,
-) -> Result<(slipway_core::placement::cluster::ClusterAssignment, bool), Fault> {
-    let deleted = rows::time_or_null(row, "project_deleted_at")?.is_some();
-    Ok((cluster::assignment(row)?, deleted))
+) -> Result<(slipway_core::placement::cluster::ClusterAssignment, Option<Timestamp>), Fault> {
+    Ok((cluster::assignment(row)?, rows::time_or_null(row, "project_deleted_at")?))
 }
 
 async fn used(
@@ -165,15 +165,16 @@ impl Load for PlacementOf {
             .await?;
         let statement = concat!(select!(), "WHERE s.project_id = $1", sql!((for_update_of "s")));
         let query = sqlx::query(statement).bind(project.as_uuid());
-        let (assignment, project_deleted) = fetch_one(connection, query, "id", current)
-            .await?
-            .ok_or(Failure::NotFound { kind: "cluster assignment" })?;
+        let (assignment, project_deleted_at) =
+            fetch_one(connection, query, "id", current)
+                .await?
+                .ok_or(Failure::NotFound { kind: "cluster assignment" })?;
         let statement = uses!("a.project_id = $1");
         let mut used = used(connection, statement, project.as_uuid()).await?;
         Ok(ProjectNamespace {
             now: now(connection).await?,
             assignment,
-            project_deleted,
+            project_deleted_at,
             resources: users::placed_resources(connection, project).await?,
             uses: used.remove(&project.as_uuid()).unwrap_or_default(),
         })

@@ -26,7 +26,7 @@ fn project_namespace(providers: &[&str]) -> ProjectNamespace {
             created_at: at(900),
             updated_at: at(900),
         },
-        project_deleted: false,
+        project_deleted_at: None,
         resources: i64::try_from(providers.len()).unwrap(),
         uses: providers.iter().map(|provider| used(provider)).collect(),
     }
@@ -359,7 +359,7 @@ proptest! {
         world.project_namespace.resources = i64::from(used_at_the_end && !leaves);
         if leaves {
             world.project_namespace.uses.clear();
-            world.project_namespace.project_deleted = true;
+            world.project_namespace.project_deleted_at = Some(world.project_namespace.now);
         }
         world.converge();
         world.converge();
