@@ -62,7 +62,7 @@ const REFUSED: [(&[&str], &str); 14] = [
 ];
 
 /// Values that the chart accepts, and what the rendered text then contains.
-const TAKEN: [(&[&str], &[&str]); 4] = [
+const TAKEN: [(&[&str], &[&str]); 5] = [
     (
         &["kubeconfigs[0].name=east", "kubeconfigs[0].existingSecret=cluster-east"],
         &["path: east", "name: cluster-east"],
@@ -76,6 +76,8 @@ const TAKEN: [(&[&str], &[&str]); 4] = [
         &["serviceMonitor.enabled=true", "rbac.definitions=true"],
         &["kind: ServiceMonitor", "name: slipway-control-plane-definitions"],
     ),
+    // Such a group need not be a part of Kubernetes.
+    (&["rbac.inspectedGroups[0].group=snapshot.storage.k8s.io"], &["- snapshot.storage.k8s.io"]),
 ];
 
 /// `cargo xtask chart`, for work on the chart.

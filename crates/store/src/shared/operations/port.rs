@@ -26,6 +26,8 @@ port! {
             -> Vec<WithheldAction> = withheld::list;
         read withheld_unchecked() -> u64 = withheld::unchecked;
         write task_ensure(name: &str, worker: &str, within: Duration) -> () = tasks::ensure;
+        statement task_renew(name: &str, worker: &str, claim: ClaimToken, lease: Duration)
+            -> bool = tasks::renew;
         statement task_release(name: &str, claim: ClaimToken, next: Duration, error: Option<&str>)
             -> bool = tasks::release;
         statement task_wake(name: &str) -> () = tasks::wake;
