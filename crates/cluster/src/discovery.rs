@@ -1,6 +1,9 @@
-//! Asks an API server for its version, whether it serves a kind, which custom
-//! kinds are installed, and what our own account may do there.
+//! Asks an API server for its version, which kinds it serves, and what our own
+//! account may do there.
 
+use std::collections::BTreeMap;
+
+use futures::{StreamExt, TryStreamExt, stream};
 use k8s_openapi::api::authorization::v1::SelfSubjectAccessReview;
 use kube::Api;
 use kube::api::{ApiResource, PostParams};
@@ -9,6 +12,18 @@ use serde_json::json;
 use crate::connection::Connection;
 use crate::error::{self, Error, Reason};
 use crate::objects::api_resource;
+
+/// Parallel requests to one server.
+const QUESTIONS: usize = 8;
+
+/// Stands for every kind of a group.
+const ANY: &str = "*";
+
+/// One version of the core group, such as `v1`, or of another one.
+enum GroupVersion {
+    Core(String),
+    Named(String),
+}
 
 impl Connection {
     pub async fn server_version(&self) -> Result<String, Error> {
@@ -30,35 +45,75 @@ impl Connection {
         }
     }
 
-    /// The namespaced kinds that can be listed, of groups that are not built in,
-    /// in the preferred version of each group.
-    pub async fn custom_kinds(&self) -> Result<Vec<ApiResource>, Error> {
+    /// Every namespaced kind that can be listed and that `asked` wants, by group
+    /// and plural, in one version each: the preferred one of its group, if that
+    /// serves it. A kind may be served in another version only.
+    ///
+    /// A group whose kinds cannot be asked for is an error: it may have objects
+    /// anywhere.
+    pub async fn namespaced_kinds(
+        &self,
+        asked: impl Fn(&str, &str) -> bool,
+    ) -> Result<Vec<ApiResource>, Error> {
         let what = "ask which kinds there are";
         let client = self.client().await?;
+        let core = self.answer(what, error::within(client.list_core_api_versions()).await).await?;
         let groups = self.answer(what, error::within(client.list_api_groups()).await).await?;
-        let mut kinds = Vec::new();
+        let mut versions: Vec<_> = core.versions.into_iter().map(GroupVersion::Core).collect();
         for group in groups.groups {
-            let built_in = !group.name.contains('.') || group.name.ends_with(".k8s.io");
-            let version = group.preferred_version.as_ref().or(group.versions.first());
-            let Some(version) = version.filter(|_| !built_in) else { continue };
-            let version = &version.group_version;
-            let answer = error::within(client.list_api_group_resources(version)).await;
-            let listed = self.answer(what, answer).await?;
-            let listable = listed.resources.into_iter().filter(|resource| {
-                let list = resource.verbs.iter().any(|verb| verb == "list");
-                resource.namespaced && list && !resource.name.contains('/')
-            });
-            kinds.extend(listable.map(|found| api_resource(version, &found.kind, &found.name)));
+            if !asked(&group.name, ANY) {
+                continue;
+            }
+            let preferred = group.preferred_version.into_iter();
+            let all = preferred.chain(group.versions).map(|version| version.group_version);
+            versions.extend(all.map(GroupVersion::Named));
         }
-        Ok(kinds)
+        let listed = stream::iter(versions)
+            .map(|version| self.kinds_of(version))
+            .buffered(QUESTIONS)
+            .try_collect::<Vec<_>>()
+            .await?;
+        let mut kinds = BTreeMap::new();
+        for kind in listed.into_iter().flatten().filter(|kind| asked(&kind.group, &kind.plural)) {
+            // The first one is of the preferred version.
+            kinds.entry((kind.group.clone(), kind.plural.clone())).or_insert(kind);
+        }
+        Ok(kinds.into_values().collect())
     }
 
-    /// Whether our account may use this verb on every object of a kind. Every
-    /// account may ask for its own rights.
-    pub async fn may(&self, verb: &str, group: &str, plural: &str) -> Result<bool, Error> {
+    /// The namespaced kinds of one version that can be listed.
+    async fn kinds_of(&self, version: GroupVersion) -> Result<Vec<ApiResource>, Error> {
+        let client = self.client().await?;
+        let (name, answer) = match version {
+            GroupVersion::Core(version) => {
+                let answer = error::within(client.list_core_api_resources(&version)).await;
+                (version, answer)
+            }
+            GroupVersion::Named(version) => {
+                let answer = error::within(client.list_api_group_resources(&version)).await;
+                (version, answer)
+            }
+        };
+        let what = format!("ask which kinds {name} has");
+        let listed = self.answer(&what, answer).await?;
+        let listable = listed.resources.into_iter().filter(|resource| {
+            let list = resource.verbs.iter().any(|verb| verb == "list");
+            resource.namespaced && list && !resource.name.contains('/')
+        });
+        Ok(listable.map(|found| api_resource(&name, &found.kind, &found.name)).collect())
+    }
+
+    /// Whether our account may use this verb on every object of a kind, in one
+    /// namespace or in all. Every account may ask for its own rights.
+    pub async fn may(
+        &self,
+        verb: &str,
+        (group, plural): (&str, &str),
+        namespace: Option<&str>,
+    ) -> Result<bool, Error> {
         let what = "ask what our account may do";
         let question = json!({ "spec": { "resourceAttributes": {
-            "group": group, "resource": plural, "verb": verb,
+            "group": group, "resource": plural, "verb": verb, "namespace": namespace,
         } } });
         let question: SelfSubjectAccessReview = serde_json::from_value(question)
             .map_err(|error| Error::refused(format!("could not {what}: {error}")))?;

@@ -7,7 +7,8 @@
 //!   identity of the cluster behind it.
 //! * `error`: classifies the refusals of an API server.
 //! * `reachability`: logs when a cluster stops answering and when it is back.
-//! * `objects`: get, list, create, apply, delete; each with a time limit.
+//! * `objects`: get and list, each with a time limit.
+//! * `writes`: create, update and delete, each bound to what was read.
 //! * `discovery`: the version and the kinds that an API server serves.
 //! * `index`, `watch`: facts about every object of one kind, kept in memory.
 
@@ -19,11 +20,13 @@ mod index;
 mod objects;
 mod reachability;
 mod watch;
+mod writes;
 
 pub use access::{Access, InvalidKubeconfig};
 pub use connection::{Connection, require_identity};
 pub use error::{Error, Reason};
 pub use index::{Changes, Facts, Index, IndexState, object_key};
-pub use kube::api::{ApiResource, DynamicObject};
+pub use kube::api::{ApiResource, DynamicObject, ObjectMeta};
 pub use objects::{Listing, ObjectRef, Page, api_resource};
 pub use watch::{Watch, WatchConfig};
+pub use writes::{Updated, Version};

@@ -1,21 +1,11 @@
-//! Requests about objects of any kind. Each has a time limit, and each error
-//! says what was tried.
-//!
-//! *Guarantees:* `None` means that a server that knows the kind has no such
-//! object. A write names what it is based on: [`Connection::create`] fails if
-//! the object exists, an apply carries the uid and version that the caller put
-//! into its body, a delete names the uid.
-//! *Caveat:* a request that timed out may still be carried out later, after a
-//! newer one; so whatever is sent must be harmless if it arrives late.
+//! Reads objects of any kind. Each request has a time limit, and each error says
+//! what was tried. `None` means that a server that knows the kind has no such
+//! object.
 
 use std::fmt;
 
 use kube::Api;
-use kube::api::{
-    ApiResource, DeleteParams, DynamicObject, ListParams, ObjectMeta, Patch, PatchParams,
-    PostParams, Preconditions, TypeMeta,
-};
-use serde_json::{Value, json};
+use kube::api::{ApiResource, DynamicObject, ListParams, ObjectMeta, TypeMeta};
 
 use crate::connection::Connection;
 use crate::error::{self, Error};
@@ -110,12 +100,12 @@ impl Connection {
         })
     }
 
-    async fn api_of(&self, object: &ObjectRef) -> Result<Api<DynamicObject>, Error> {
+    pub(crate) async fn api_of(&self, object: &ObjectRef) -> Result<Api<DynamicObject>, Error> {
         self.api(&object.resource, object.namespace.as_deref()).await
     }
 
     /// `None` if the answer is that the object is gone.
-    async fn unless_gone<T>(
+    pub(crate) async fn unless_gone<T>(
         &self,
         verb: &str,
         object: &ObjectRef,
@@ -189,78 +179,6 @@ impl Connection {
                 return Ok(found);
             }
         }
-    }
-
-    /// Creates the object, or fails with a conflict if it exists. The next apply
-    /// needs `force`: Kubernetes records a creation under another operation than
-    /// an apply of the same manager.
-    pub async fn create(
-        &self,
-        object: &ObjectRef,
-        body: &Value,
-        field_manager: &str,
-    ) -> Result<(), Error> {
-        let api = self.api_of(object).await?;
-        let what = format!("create {object}");
-        let body = serde_json::from_value(body.clone())
-            .map_err(|error| Error::refused(format!("could not {what}: {error}")))?;
-        let parameters =
-            PostParams { field_manager: Some(field_manager.to_owned()), ..PostParams::default() };
-        let answer = error::within(api.create(&parameters, &body)).await;
-        self.answer(&what, answer).await.map(|_: DynamicObject| ())
-    }
-
-    /// Server-side apply. Without `force` the fields of other managers are a
-    /// [`crate::Reason::FieldConflict`]; a uid and a resourceVersion in the body
-    /// are conditions.
-    pub async fn apply(
-        &self,
-        object: &ObjectRef,
-        body: &Value,
-        field_manager: &str,
-        force: bool,
-    ) -> Result<DynamicObject, Error> {
-        let mut parameters = PatchParams::apply(field_manager);
-        parameters.force = force;
-        let api = self.api_of(object).await?;
-        let answer = error::within(api.patch(&object.name, &parameters, &Patch::Apply(body))).await;
-        self.answer(&format!("apply {object}"), answer).await
-    }
-
-    /// Replaces the finalizers of the object with this uid and version. `None`
-    /// if it is gone.
-    pub async fn set_finalizers(
-        &self,
-        object: &ObjectRef,
-        (uid, resource_version): (&str, u64),
-        finalizers: &[&str],
-        field_manager: &str,
-    ) -> Result<Option<DynamicObject>, Error> {
-        let body = json!({ "metadata": {
-            "uid": uid,
-            "resourceVersion": resource_version.to_string(),
-            "finalizers": finalizers,
-        } });
-        let manager = Some(field_manager.to_owned());
-        let parameters = PatchParams { field_manager: manager, ..PatchParams::default() };
-        let api = self.api_of(object).await?;
-        let answer = error::within(api.patch(&object.name, &parameters, &Patch::Merge(body))).await;
-        self.unless_gone("release", object, answer).await
-    }
-
-    /// Deletes the object with this uid; another uid is a conflict. Returns the
-    /// object that is left while finalizers keep it, `None` if it is gone.
-    pub async fn delete(
-        &self,
-        object: &ObjectRef,
-        uid: &str,
-    ) -> Result<Option<DynamicObject>, Error> {
-        let preconditions = Preconditions { uid: Some(uid.to_owned()), resource_version: None };
-        let parameters = DeleteParams::background().preconditions(preconditions);
-        let api = self.api_of(object).await?;
-        let answer = error::within(api.delete(&object.name, &parameters)).await;
-        let answer = self.unless_gone("delete", object, answer).await?;
-        Ok(answer.and_then(|answer| answer.left()))
     }
 }
 

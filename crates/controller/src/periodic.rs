@@ -6,9 +6,11 @@ use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use slipway_app::ports::Stores;
 use slipway_core::ids::ClaimToken;
-use slipway_durable::EarlierClaims;
+use slipway_durable::{EarlierClaims, Lease};
+use slipway_durable::renewer::{LeaseRenewer, Renewal};
 
 /// The tasks of one loop in this process.
 #[derive(Debug)]
@@ -68,6 +70,12 @@ impl Tasks {
         Ok(claim.map(|claim| ClaimedTask { name, claim }))
     }
 
+    /// Renews the claim while the task is worked on.
+    pub(crate) fn renewer<'a>(&'a self, task: &'a ClaimedTask, lease: Lease) -> TaskRenewer<'a> {
+        let renewal = TaskRenewal { tasks: self, name: &task.name };
+        LeaseRenewer::new(renewal, &[task.claim], lease, self.lease)
+    }
+
     /// Releases the task, due again after `next`, and stores the errors of the
     /// pass. Answers them, and the error of the release: the claim then expires
     /// by itself.
@@ -87,4 +95,36 @@ impl Tasks {
     fn with_ensured<T>(&self, change: impl FnOnce(&mut HashSet<String>) -> T) -> T {
         change(&mut self.ensured.lock().unwrap_or_else(PoisonError::into_inner))
     }
+}
+
+/// Renews the claim of one task.
+pub(crate) type TaskRenewer<'a> = LeaseRenewer<TaskRenewal<'a>>;
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TaskRenewal<'a> {
+    tasks: &'a Tasks,
+    name: &'a str,
+}
+
+#[async_trait]
+impl Renewal for TaskRenewal<'_> {
+    /// There is one.
+    type Id = ();
+    type Claim = ClaimToken;
+
+    fn id(_: &ClaimToken) {}
+
+    async fn renew(&self, claims: &[ClaimToken], lease: Duration) -> Result<Vec<()>, String> {
+        let operations = &self.tasks.stores.operations;
+        let mut renewed = Vec::new();
+        for claim in claims {
+            let held = operations.task_renew(self.name, &self.tasks.worker, *claim, lease).await;
+            if held.map_err(|error| error.to_string())? {
+                renewed.push(());
+            }
+        }
+        Ok(renewed)
+    }
+
+    fn count(&self, _: i64) {}
 }

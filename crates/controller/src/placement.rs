@@ -6,14 +6,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use slipway_app::placement::reconcile::{ManagementRegistry, PassSummary, PlacementReconciler};
+use slipway_app::broker::converge::action_deadline;
+use slipway_app::placement::reconcile::{
+    ManagementRegistry, PassLease, PassSummary, PlacementReconciler,
+};
 use slipway_app::ports::Management;
 use slipway_core::ids::ClusterId;
 use slipway_core::placement::cluster::Cluster;
 use slipway_durable::{Actions, Lease};
 
 use crate::driver::{Loop, Pacing};
-use crate::periodic::{ClaimedTask, Tasks};
+use crate::periodic::{ClaimedTask, TaskRenewer, Tasks};
 
 /// The loop over management clusters.
 #[derive(Debug)]
@@ -35,6 +38,23 @@ pub struct ClusterPass {
     task: ClaimedTask,
 }
 
+/// The renewed lease of a pass.
+#[derive(Debug)]
+struct RenewedLease<'a, 'b> {
+    renewer: &'a TaskRenewer<'b>,
+    deadline: Duration,
+}
+
+impl PassLease for RenewedLease<'_, '_> {
+    fn deadline(&self) -> Duration {
+        self.deadline
+    }
+
+    fn allows_action(&self) -> bool {
+        self.renewer.allows((), self.deadline)
+    }
+}
+
 impl PlacementLoop {
     pub const NAME: &'static str = "placement";
     /// One cluster per batch, so that an unreachable one delays no other.
@@ -42,8 +62,9 @@ impl PlacementLoop {
     /// How soon the next pass over a cluster comes on which something waits,
     /// for example for its secret.
     const WAITING: Duration = Duration::from_secs(1);
-    /// A pass makes a few requests to a cluster and may have to advance many
-    /// projects. Two replicas could do its actions at once without harm.
+    /// How long the clusters of a dead process wait. A pass may have to advance
+    /// many projects; its lease is renewed for as long as it takes, and each
+    /// action has a third of it: more than one request may take.
     const LEASE: Duration = Duration::from_secs(20);
 
     pub fn new(
@@ -91,7 +112,7 @@ impl PlacementLoop {
         Ok(())
     }
 
-    async fn pass(&self, pass: &ClusterPass) -> (Duration, Vec<String>) {
+    async fn pass(&self, pass: &ClusterPass, lease: &dyn PassLease) -> (Duration, Vec<String>) {
         let store = &self.placement.context().stores;
         let cluster: Cluster =
             match store.kind::<Cluster>().fetch(&pass.cluster.to_string(), false).await {
@@ -99,7 +120,7 @@ impl PlacementLoop {
                 Ok(None) => return (self.interval, Vec::new()),
                 Err(error) => return (self.interval, vec![error.to_string()]),
             };
-        match self.placement.pass(&cluster, pass.management.as_ref()).await {
+        match self.placement.pass(&cluster, pass.management.as_ref(), lease).await {
             Ok(PassSummary { projects, actions, waiting, errors }) => {
                 tracing::debug!(cluster = %cluster.name, projects, actions, waiting, "finished a pass of the placement loop");
                 let next =
@@ -139,10 +160,13 @@ impl Loop for PlacementLoop {
         Ok(passes)
     }
 
-    async fn work(&self, items: Vec<ClusterPass>, _lease: Lease) -> Vec<String> {
+    async fn work(&self, items: Vec<ClusterPass>, lease: Lease) -> Vec<String> {
         let mut all = Vec::new();
         for pass in items {
-            let (next, errors) = self.pass(&pass).await;
+            let renewer = self.tasks.renewer(&pass.task, lease);
+            let renewed =
+                RenewedLease { renewer: &renewer, deadline: action_deadline(Self::LEASE) };
+            let (next, errors) = renewer.during(self.pass(&pass, &renewed)).await;
             all.extend(self.tasks.release(&pass.task, next, errors).await);
         }
         all

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use slipway_core::broker::snapshot::ProviderFacts;
 use slipway_core::ids::InstallationId;
 use slipway_core::placement::shared_objects::{
-    Desired, ProjectNamespace, ProviderUse, SharedKey, SharedKind,
+    BASE_NAME, Desired, ProjectNamespace, ProviderUse, SharedKey, SharedKind,
 };
 
 use crate::provider_config::{self, Home};
@@ -85,8 +85,9 @@ pub struct SharedObject {
     pub value: Value,
 }
 
-/// The name of the RoleBinding and of the ResourceQuota.
-const NAME: &str = "slipway-project";
+/// How often the removal of the object was taken back. It makes an apply that
+/// does so change the object, see `slipway_core::placement::rules::namespace`.
+pub const ANNOTATION_REMOVALS: &str = "slipway.dev/removals-taken-back";
 
 /// Everything that a project should have there, in the order of creation.
 /// Nothing for a project that leaves its cluster.
@@ -103,28 +104,32 @@ pub fn objects(
         project: project_namespace.assignment.project_id,
         namespace,
     };
-    let object = |kind, name: &str, provider: Option<&str>, value: Value| SharedObject {
-        wanted: Desired {
-            key: SharedKey {
-                namespace: namespace.to_owned(),
-                kind,
-                name: name.to_owned(),
-                // ExternalSecrets of all providers are of one kind.
-                provider: provider
-                    .filter(|_| kind == SharedKind::ProviderConfig)
-                    .map(str::to_owned),
-            },
-            provider: provider.map(str::to_owned),
-            hash: hash(&value),
-        },
-        value,
+    let object = |kind, name: &str, provider: Option<&str>, mut value: Value| {
+        let key = SharedKey {
+            namespace: namespace.to_owned(),
+            kind,
+            name: name.to_owned(),
+            // ExternalSecrets of all providers are of one kind.
+            provider: provider.filter(|_| kind == SharedKind::ProviderConfig).map(str::to_owned),
+        };
+        let count = project_namespace.assignment.status.removals_of(&key);
+        if count > 0 {
+            value["metadata"]["annotations"] = json!({ ANNOTATION_REMOVALS: count.to_string() });
+        }
+        let provider = provider.map(str::to_owned);
+        SharedObject { wanted: Desired { key, provider, hash: hash(&value) }, value }
     };
     let mut objects = vec![object(SharedKind::Namespace, namespace, None, namespace_of(&home))];
     if !settings.subjects.is_empty() {
-        objects.push(object(SharedKind::RoleBinding, NAME, None, role_binding(&home, settings)));
+        objects.push(object(
+            SharedKind::RoleBinding,
+            BASE_NAME,
+            None,
+            role_binding(&home, settings),
+        ));
     }
     if !settings.quota.is_empty() {
-        objects.push(object(SharedKind::ResourceQuota, NAME, None, quota(&home, settings)));
+        objects.push(object(SharedKind::ResourceQuota, BASE_NAME, None, quota(&home, settings)));
     }
     for used in &project_namespace.uses {
         let facts = facts(used);
@@ -138,8 +143,14 @@ pub fn objects(
     objects
 }
 
-/// Hash over what we own of an object: its labels and everything but type,
-/// metadata and status. Equal for a rendered object and for a live one
+/// The count of removals that an object carries.
+pub fn removals(object: &Value) -> u64 {
+    let count = object["metadata"]["annotations"][ANNOTATION_REMOVALS].as_str();
+    count.and_then(|text| text.parse().ok()).unwrap_or_default()
+}
+
+/// Hash over what we own of an object: its labels, its count of removals and
+/// everything but type, metadata and status. Equal for a rendered object and for a live one
 /// projected on the fields that we own.
 pub fn hash(object: &Value) -> String {
     let mut hashed = Map::new();
@@ -149,6 +160,10 @@ pub fn hash(object: &Value) -> String {
         }
     }
     hashed.insert("labels".to_owned(), object["metadata"]["labels"].clone());
+    // Without it, if there is none: the hash stays what earlier versions wrote.
+    if let count @ 1.. = removals(object) {
+        hashed.insert("removals".to_owned(), count.into());
+    }
     canonical::hash(&Value::Object(hashed))
 }
 
@@ -164,7 +179,7 @@ fn role_binding(home: &Home<'_>, settings: &PlacementSettings) -> Value {
     json!({
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "RoleBinding",
-        "metadata": { "name": NAME, "namespace": home.namespace, "labels": home.labels() },
+        "metadata": { "name": BASE_NAME, "namespace": home.namespace, "labels": home.labels() },
         "roleRef": {
             "apiGroup": "rbac.authorization.k8s.io",
             "kind": "ClusterRole",
@@ -183,7 +198,7 @@ fn quota(home: &Home<'_>, settings: &PlacementSettings) -> Value {
     json!({
         "apiVersion": "v1",
         "kind": "ResourceQuota",
-        "metadata": { "name": NAME, "namespace": home.namespace, "labels": home.labels() },
+        "metadata": { "name": BASE_NAME, "namespace": home.namespace, "labels": home.labels() },
         "spec": { "hard": hard },
     })
 }
@@ -227,6 +242,11 @@ mod tests {
         live["metadata"]["uid"] = json!("u");
         live["status"] = json!({ "used": {} });
         assert_eq!(hash(&rendered), hash(&live));
+        live["metadata"]["annotations"] = json!({ "somebody": "else" });
+        assert_eq!(hash(&rendered), hash(&live));
+        let mut taken_back = live.clone();
+        taken_back["metadata"]["annotations"][ANNOTATION_REMOVALS] = json!("1");
+        assert_ne!(hash(&rendered), hash(&taken_back));
         live["spec"]["hard"]["count/secrets"] = json!("4");
         assert_ne!(hash(&rendered), hash(&live));
     }

@@ -18,7 +18,6 @@
 
 mod command_line;
 mod options;
-mod random;
 mod schedule;
 
 mod agents;

@@ -7,8 +7,9 @@
 
 use std::fmt::Write as _;
 
+use slipway_testkit::random::Random;
+
 use super::options::{Options, Scenario};
-use super::random::Random;
 
 /// The inputs of the schedule.
 #[derive(Clone, Copy, Debug)]

@@ -15,4 +15,5 @@ pub mod ports;
 pub mod postgres;
 pub mod preload;
 pub mod process;
+pub mod random;
 pub mod wait;

@@ -64,7 +64,7 @@ const REFUSED: [(&[&str], &str); 16] = [
 ];
 
 /// Values that the chart accepts, and what the rendered text then contains.
-const TAKEN: [(&[&str], &[&str]); 6] = [
+const TAKEN: [(&[&str], &[&str]); 7] = [
     (
         &["kubeconfigs[0].name=east", "kubeconfigs[0].existingSecret=cluster-east"],
         &["path: east", "name: cluster-east"],
@@ -83,6 +83,8 @@ const TAKEN: [(&[&str], &[&str]); 6] = [
         &["serviceMonitor.enabled=true", "rbac.definitions=true"],
         &["kind: ServiceMonitor", "name: slipway-control-plane-definitions"],
     ),
+    // Such a group need not be a part of Kubernetes.
+    (&["rbac.inspectedGroups[0].group=snapshot.storage.k8s.io"], &["- snapshot.storage.k8s.io"]),
 ];
 
 /// `cargo xtask chart`, for work on the chart.

@@ -116,6 +116,16 @@ pub trait OperationsStore, intercepted by OperationsIntercept {
         lease: Duration,
     ) -> Result<Option<ClaimToken>, Error>;
 
+    /// Renews the claim of this worker. `false` if it was lost; then nothing
+    /// changes.
+    async fn task_renew(
+        &self,
+        name: &str,
+        worker: &str,
+        claim: ClaimToken,
+        lease: Duration,
+    ) -> Result<bool, Error>;
+
     /// Releases the task, due again after `next`, or at once if it was woken
     /// meanwhile. `false` if the claim was lost; then nothing changes.
     async fn task_release(

@@ -7,6 +7,9 @@ use std::fmt;
 use async_trait::async_trait;
 use serde_json::Value;
 use slipway_core::catalog::blueprint_version::CompositeType;
+use slipway_core::placement::cluster::ClusterAssignment;
+use slipway_core::placement::rules::namespace::Removal;
+use slipway_core::placement::rules::residents::Resident;
 use slipway_core::placement::shared_objects::{Seen, SharedKey, SharedObjects};
 use slipway_render::shared::SharedObject;
 
@@ -46,14 +49,16 @@ pub trait Management: Definitions + fmt::Debug + Send + Sync {
     async fn find(&self, key: &SharedKey) -> Result<Option<Seen>, Error>;
 
     /// Creates the object or updates it to what is rendered. Reads first;
-    /// refuses one that is not ours.
+    /// refuses one that is not ours. Each write is bound to what was read, so
+    /// that one that arrives late overwrites nothing newer.
     async fn put(&self, object: &SharedObject) -> Result<Seen, Error>;
 
-    /// Starts the deletion of the object with this uid. An absent object is
-    /// success, one with another uid a conflict.
-    async fn remove(&self, key: &SharedKey, uid: &str) -> Result<(), Error>;
+    /// Starts the deletion of the object as it was observed. An absent object is
+    /// success; one that was written since, or has another uid, a conflict.
+    async fn remove(&self, removal: &Removal) -> Result<(), Error>;
 
-    /// The objects in a namespace besides the shared ones. An error if they
-    /// cannot be listed: missing permission does not make a namespace empty.
-    async fn residents(&self, namespace: &str) -> Result<Vec<String>, Error>;
+    /// Objects that hold the namespace of this assignment, at least one if there
+    /// is any. An error if a kind cannot be listed: missing permission does not
+    /// make a namespace empty.
+    async fn residents(&self, assignment: &ClusterAssignment) -> Result<Vec<Resident>, Error>;
 }

@@ -4,25 +4,31 @@
 //!
 //! For each project: plan (pure) → record the plan → act → plan again on the
 //! results of the actions. A removal is recorded before it starts.
+//!
+//! A pass runs under a lease, so that one replica at a time works on a cluster. An
+//! action that outlives its lease is harmless: each write names what was read.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
 use slipway_core::access::audit::Actor;
 use slipway_core::ids::{ClusterId, ProjectId};
-use slipway_core::placement::cluster::Cluster;
+use slipway_core::placement::cluster::{Cluster, ClusterAssignment};
 use slipway_core::placement::namespace::{NamespacePhase, ProviderPhase};
 use slipway_core::placement::rules::namespace::{self, PlacementAction, PlacementDecision};
+use slipway_core::placement::rules::residents;
 use slipway_core::placement::shared_objects::{
     Desired, ProjectNamespace, SharedKey, SharedObjects,
 };
 use slipway_render::shared::{self, PlacementSettings, SharedObject};
 
 use crate::Context;
-use crate::permits::Permits;
+use crate::permits::{Permit, Permits};
 use crate::placement::management::Management;
 use crate::placement::port::Found;
-use crate::ports::store;
+use crate::ports::{store, substrate};
 
 mod definitions;
 
@@ -54,6 +60,33 @@ pub struct PlacementReconciler {
     actor: Actor,
     /// Grants or refuses each outside action, right before it starts.
     permits: Arc<Permits>,
+}
+
+/// The lease of a pass, as its renewer knows it.
+pub trait PassLease: fmt::Debug + Send + Sync {
+    /// How long one action may take.
+    fn deadline(&self) -> Duration;
+
+    /// Whether there is more lease left than an action may take.
+    fn allows_action(&self) -> bool;
+}
+
+/// What the work on one cluster has in common.
+#[derive(Debug, Clone, Copy)]
+struct Pass<'a> {
+    management: &'a dyn Management,
+    lease: &'a dyn PassLease,
+}
+
+/// How an action ended.
+enum Acted {
+    Done,
+    /// Nothing was done: the lease is about to end, or the object was written
+    /// since it was observed. The next pass observes again.
+    Postponed,
+    /// The mode does not permit it.
+    Withheld(String),
+    Failed(String),
 }
 
 /// The result of a pass.
@@ -95,7 +128,9 @@ impl PlacementReconciler {
         &self,
         cluster: &Cluster,
         management: &dyn Management,
+        lease: &dyn PassLease,
     ) -> Result<PassSummary, store::Error> {
+        let pass = Pass { management, lease };
         let mut summary = PassSummary::default();
         let identity = match self.verify(cluster, management).await? {
             Ok(identity) => identity,
@@ -118,7 +153,7 @@ impl PlacementReconciler {
                 return Ok(summary);
             }
         };
-        match self.install_definitions(cluster.id, management, &project_namespaces).await {
+        match self.install_definitions(cluster.id, pass, &project_namespaces).await {
             Ok(definitions) => summary.add(definitions),
             // Projects continue without them.
             Err(error) => summary.errors.push(format!("definitions: {error}")),
@@ -127,7 +162,7 @@ impl PlacementReconciler {
             project_namespaces.iter().filter(|project_namespace| !is_done(project_namespace))
         {
             summary.projects += 1;
-            match self.converge(project_namespace, management, &mut observed).await {
+            match self.converge(project_namespace, pass, &mut observed).await {
                 Ok(settled) => summary.add(settled),
                 // An error with one project's row stops no other project.
                 Err(error) => {
@@ -182,7 +217,7 @@ impl PlacementReconciler {
     async fn converge(
         &self,
         project_namespace: &ProjectNamespace,
-        management: &dyn Management,
+        pass: Pass<'_>,
         observed: &mut SharedObjects,
     ) -> Result<PassSummary, store::Error> {
         let mut summary = PassSummary::default();
@@ -213,35 +248,32 @@ impl PlacementReconciler {
                 break;
             }
             let objects = self.objects(&project_namespace);
-            let mut withheld = false;
+            let assignment = project_namespace.assignment.clone();
+            let mut acted = Acted::Done;
             for action in &decision.actions {
-                let entered = self.permits.enter(&self.context.stores).await?;
-                let _permit = match entered {
-                    Ok(pass) => pass,
-                    Err(mode) => {
-                        problems.push(format!(
-                            "nothing is done there while the installation is {}",
-                            mode.name()
-                        ));
-                        withheld = true;
-                        break;
-                    }
-                };
                 summary.actions += 1;
-                if let Err(problem) = act(management, &objects, action, observed).await {
-                    problems.push(problem);
-                    // The following actions depend on this one.
+                acted = self.act(pass, &assignment, &objects, action, observed).await?;
+                // The following actions depend on this one.
+                if !matches!(acted, Acted::Done) {
                     break;
                 }
             }
-            said.clear();
-            if !problems.is_empty() {
-                // The next pass tries again. A withheld action is shown and
-                // does not count as an error.
-                if !withheld {
-                    summary.errors.extend(problems.iter().cloned());
+            match acted {
+                Acted::Done => said.clear(),
+                Acted::Postponed => {
+                    summary.waiting = true;
+                    break;
                 }
-                break;
+                // Shown, and not an error. The next pass tries again.
+                Acted::Withheld(problem) => {
+                    problems.push(problem);
+                    break;
+                }
+                Acted::Failed(problem) => {
+                    summary.errors.push(problem.clone());
+                    problems.push(problem);
+                    break;
+                }
             }
         }
         if !problems.is_empty() {
@@ -249,9 +281,63 @@ impl PlacementReconciler {
         }
         let phase = project_namespace.assignment.namespace_phase;
         let status = &project_namespace.assignment.status;
-        summary.waiting = !matches!(phase, NamespacePhase::Ready | NamespacePhase::Deleted)
+        summary.waiting |= !matches!(phase, NamespacePhase::Ready | NamespacePhase::Deleted)
             || status.providers.iter().any(|provider| provider.phase != ProviderPhase::Ready);
         Ok(summary)
+    }
+
+    /// Carries out one action, and adds its result to the observation. Asks for
+    /// the permit and checks the lease right before it.
+    async fn act(
+        &self,
+        Pass { management, lease }: Pass<'_>,
+        assignment: &ClusterAssignment,
+        objects: &BTreeMap<SharedKey, SharedObject>,
+        action: &PlacementAction,
+        observed: &mut SharedObjects,
+    ) -> Result<Acted, store::Error> {
+        if let PlacementAction::RemoveIfEmpty(removal) = action {
+            // Listing every kind may take longer than an action.
+            match management.residents(assignment).await {
+                Ok(found) if found.is_empty() => {}
+                Ok(found) => {
+                    let shown: Vec<_> = found.iter().map(residents::shown).collect();
+                    return Ok(Acted::Failed(format!(
+                        "namespace {} is not empty and stays: {}",
+                        removal.key.name,
+                        shown.join(", ")
+                    )));
+                }
+                Err(error) => return Ok(Acted::Failed(error.to_string())),
+            }
+        }
+        let _permit = match self.permit(lease).await? {
+            Ok(permit) => permit,
+            Err(refused) => return Ok(refused),
+        };
+        Ok(match within(lease, request(management, objects, action, observed)).await {
+            Ok(()) => Acted::Done,
+            Err(substrate::Error::Conflict(_)) if is_removal(action) => Acted::Postponed,
+            Err(error) => Acted::Failed(error.to_string()),
+        })
+    }
+
+    /// The permit for one action, which lasts as long as the action; or why the
+    /// action does not start.
+    async fn permit(
+        &self,
+        lease: &dyn PassLease,
+    ) -> Result<Result<Permit<'_>, Acted>, store::Error> {
+        let permit = match self.permits.enter(&self.context.stores).await? {
+            Ok(permit) => permit,
+            Err(mode) => {
+                let why =
+                    format!("nothing is done there while the installation is {}", mode.name());
+                return Ok(Err(Acted::Withheld(why)));
+            }
+        };
+        // After the permit, which may query the database.
+        Ok(if lease.allows_action() { Ok(permit) } else { Err(Acted::Postponed) })
     }
 
     fn objects(&self, project_namespace: &ProjectNamespace) -> BTreeMap<SharedKey, SharedObject> {
@@ -348,59 +434,52 @@ fn with(mut decision: PlacementDecision, problems: &[String]) -> PlacementDecisi
     decision
 }
 
-/// Carries out one action, and adds its result to the observation.
-async fn act(
+/// The answer to an action within its deadline.
+async fn within<T>(
+    lease: &dyn PassLease,
+    action: impl Future<Output = Result<T, substrate::Error>>,
+) -> Result<T, substrate::Error> {
+    let limit = lease.deadline();
+    tokio::time::timeout(limit, action).await.unwrap_or_else(|_| {
+        let limit = limit.as_millis();
+        Err(substrate::Error::Failed(format!("the cluster did not answer within {limit} ms")))
+    })
+}
+
+const fn is_removal(action: &PlacementAction) -> bool {
+    matches!(action, PlacementAction::Remove(_) | PlacementAction::RemoveIfEmpty(_))
+}
+
+async fn request(
     management: &dyn Management,
     objects: &BTreeMap<SharedKey, SharedObject>,
     action: &PlacementAction,
     observed: &mut SharedObjects,
-) -> Result<(), String> {
+) -> Result<(), substrate::Error> {
     match action {
         PlacementAction::Put(key) => {
             // Always present: the plan was made from the same objects.
             let Some(object) = objects.get(key) else {
                 return Ok(());
             };
-            let seen = management.put(object).await.map_err(|error| error.to_string())?;
+            let seen = management.put(object).await?;
             observed.objects.insert(key.clone(), seen);
         }
-        PlacementAction::Prove(key) => {
-            match management.find(key).await.map_err(|error| error.to_string())? {
-                Some(seen) => {
-                    observed.objects.insert(key.clone(), seen);
-                }
-                None => {
-                    observed.absent.insert(key.clone());
-                }
+        PlacementAction::Prove(key) => match management.find(key).await? {
+            Some(seen) => {
+                observed.objects.insert(key.clone(), seen);
+            }
+            None => {
+                observed.absent.insert(key.clone());
+            }
+        },
+        PlacementAction::Remove(removal) | PlacementAction::RemoveIfEmpty(removal) => {
+            management.remove(removal).await?;
+            // A later observation shows when the object is gone.
+            if let Some(seen) = observed.objects.get_mut(&removal.key) {
+                seen.terminating = true;
             }
         }
-        PlacementAction::Remove { key, uid } => remove(management, key, uid, observed).await?,
-        PlacementAction::RemoveIfEmpty { key, uid } => {
-            let residents = management.residents(&key.namespace).await;
-            let residents = residents.map_err(|error| error.to_string())?;
-            if !residents.is_empty() {
-                return Err(format!(
-                    "namespace {} is not empty and stays: {}",
-                    key.name,
-                    residents.join(", ")
-                ));
-            }
-            remove(management, key, uid, observed).await?;
-        }
-    }
-    Ok(())
-}
-
-/// Starts the removal; a later observation shows when the object is gone.
-async fn remove(
-    management: &dyn Management,
-    key: &SharedKey,
-    uid: &str,
-    observed: &mut SharedObjects,
-) -> Result<(), String> {
-    management.remove(key, uid).await.map_err(|error| error.to_string())?;
-    if let Some(seen) = observed.objects.get_mut(key) {
-        seen.terminating = true;
     }
     Ok(())
 }

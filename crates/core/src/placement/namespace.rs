@@ -2,6 +2,8 @@
 //! namespace there. Nothing is applied before that namespace is ready; waiting
 //! for it is a blocker, not an error.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -10,6 +12,7 @@ use crate::catalog::blueprint_version::{BlueprintVersion, Engine};
 use crate::closed_set::closed_set;
 use crate::error::{ErrorKind, Refusal};
 use crate::ids::{CloudCredentialId, ClusterId};
+use crate::placement::shared_objects::SharedKey;
 
 closed_set!(
     /// The lifecycle of a project namespace.
@@ -57,9 +60,18 @@ pub struct NamespaceStatus {
     /// What keeps the namespace from its goal, for people.
     #[serde(default)]
     pub problems: Vec<String>,
+    /// For each object whose removal was decided, how many times that was taken
+    /// back or may have to be, see [`crate::placement::rules::namespace`].
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub removals: BTreeMap<String, u64>,
 }
 
 impl NamespaceStatus {
+    /// The count that the object must carry to be used.
+    pub fn removals_of(&self, key: &SharedKey) -> u64 {
+        self.removals.get(&key.counted_as()).copied().unwrap_or_default()
+    }
+
     pub fn provider(&self, provider: &str) -> Option<&ProviderStatus> {
         self.providers.iter().find(|status| status.provider == provider)
     }

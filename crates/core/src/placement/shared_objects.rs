@@ -34,7 +34,16 @@ pub struct SharedKey {
     pub provider: Option<String>,
 }
 
+/// The name of the RoleBinding and of the ResourceQuota of a project.
+pub const BASE_NAME: &str = "slipway-project";
+
 impl SharedKey {
+    /// The name under which the status of the namespace counts its removals.
+    /// Unique: a ProviderConfig is named after its provider.
+    pub fn counted_as(&self) -> String {
+        format!("{}/{}", self.kind, self.name)
+    }
+
     /// What must be readable for the state of this object to be known.
     pub fn source(&self) -> Source {
         Source { kind: self.kind, provider: self.provider.clone() }
@@ -61,6 +70,11 @@ pub struct Desired {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seen {
     pub uid: String,
+    /// Changes with every write of the object.
+    pub version: String,
+    /// The count of removals that was written to it last, see
+    /// [`crate::placement::rules::namespace`]. Read in this version.
+    pub removals: u64,
     /// The project in its labels, if it carries our installation.
     pub owner: Option<ProjectId>,
     /// The hash of what was last written; `None` if somebody took over a field.

@@ -1,9 +1,29 @@
 //! Acts on composites: server-side apply, and deletion in two steps. Both read
-//! the object first and name it in the request, so that they hit no other.
+//! the object first and name it in the request.
+//!
+//! A request whose claim is over may still arrive, seconds after a newer claim
+//! acted. Whatever it finds then, no older claim ends on top of a newer one:
+//!
+//! | what arrives late | the newer claim meanwhile | result |
+//! |---|---|---|
+//! | create | did nothing yet | the object is made; the create of the newer claim conflicts, reads it and updates it |
+//! | | made the object | conflict |
+//! | | made and deleted it, or proved it absent | the object is made under the older claim: in a deletion the second proof finds and removes it; otherwise its token is not in place and the next tick updates it |
+//! | update | found nothing to write | it lands on the version that the newer claim saw; that is drift, which wakes the resource and is overwritten |
+//! | | wrote the object | conflict |
+//! | | deleted it (terminating or gone) | conflict; a deletion writes its time into the object |
+//! | | deleted and made it anew | conflict: another uid |
+//! | delete | did nothing yet, or wrote the object | deleted: a deletion is never taken back |
+//! | | made the object anew | conflict: another uid |
+//! | removal of our finalizer | did nothing yet | removed, as the newer claim would |
+//! | | wrote or released the object | conflict, or gone |
+//! | | made the object anew | conflict: another uid |
+//!
+//! The tests in `tests/kube/late.rs` hold requests back and let them land in each
+//! of these situations.
 
-use serde_json::{Value, json};
 use slipway_app::ports::substrate::{Address, Error};
-use slipway_cluster::{DynamicObject, Facts, ObjectRef, Reason};
+use slipway_cluster::{DynamicObject, Facts, ObjectRef};
 use slipway_core::broker::observation::CompositeReport;
 use slipway_render::{RenderedComposite, composite, injection};
 
@@ -16,14 +36,10 @@ const RETRIES: usize = 4;
 
 /// *Expected flow:* read, unless the observation just did → stop if the object
 /// is another's, terminating, written under a newer claim or already as rendered
-/// → server-side apply, with force if other managers own fields of ours.
-/// *Guarantees:* the body carries the uid and the version that were read. So an
-/// object that was written since, for example recreated by somebody else, is
-/// read again and not written blindly.
-/// *Caveats:* two concurrent creates both succeed and the later one wins; the
-/// lease prevents that. The apply takes over an object that somebody else created
-/// under our name since the read, if no field of ours has another value in it;
-/// names are derived from our ids, so nobody does that by chance.
+/// → create or update, conditionally.
+/// *Guarantees:* a create fails if anything is there, an update if the object
+/// was written since it was read. Both then read again, and decide again whether
+/// this claim may write.
 pub(super) async fn apply(
     engine: &CrossplaneSubstrate,
     rendered: &RenderedComposite,
@@ -39,16 +55,13 @@ pub(super) async fn apply(
         None => observe::fetch(engine, kind, &address).await.map_err(failed)?,
     };
     for _ in 0..RETRIES {
-        let mut body = rendered.expose_object().clone();
         if let Some(live) = &live {
             may_write(engine, live, &address, rendered)?;
             if is_so(live, rendered) {
                 return Ok(CompositeReport::Present(Box::new(live.live())));
             }
-            body["metadata"]["uid"] = json!(live.uid);
-            body["metadata"]["resourceVersion"] = json!(live.resource_version.to_string());
         }
-        match patch(engine, &object, &body, live.is_some()).await {
+        match write(engine, &object, rendered, live.as_ref()).await {
             Ok(answer) => {
                 let answer = LiveObject::parse(&answer).ok_or_else(|| {
                     Error::Failed(format!("could not apply {object}: no uid came back"))
@@ -96,26 +109,24 @@ fn is_so(live: &LiveObject, rendered: &RenderedComposite) -> bool {
         && live.is_held()
 }
 
-/// Applies, and takes our fields over from other managers. Not if the object was
-/// absent at the read and exists now: its owner has to be read first.
-async fn patch(
+/// One conditional write, on what was read.
+async fn write(
     engine: &CrossplaneSubstrate,
     object: &ObjectRef,
-    body: &Value,
-    was_read: bool,
+    rendered: &RenderedComposite,
+    live: Option<&LiveObject>,
 ) -> Result<DynamicObject, slipway_cluster::Error> {
-    let connection = engine.connection();
-    let refused = match connection.apply(object, body, FIELD_MANAGER, false).await {
-        Ok(answer) => return Ok(answer),
-        Err(error) => error,
+    let (connection, body) = (engine.connection(), rendered.expose_object());
+    let Some(live) = live else {
+        return connection.create_applied(object, body, FIELD_MANAGER).await;
     };
-    let (Reason::FieldConflict(fields), true) = (refused.reason(), was_read) else {
-        return Err(refused);
-    };
-    tracing::info!(%object, ?fields, "another field manager owns fields of Slipway; Slipway overwrites them");
-    let answer = connection.apply(object, body, FIELD_MANAGER, true).await?;
-    engine.overrules();
-    Ok(answer)
+    let updated = connection.update(object, &live.version(), body, FIELD_MANAGER).await?;
+    if !updated.taken_over.is_empty() {
+        let fields = &updated.taken_over;
+        tracing::info!(%object, ?fields, "another field manager owned fields of Slipway; Slipway overwrote them");
+        engine.overrules();
+    }
+    Ok(updated.object)
 }
 
 /// *Expected flow:* read → delete by uid → remove our finalizer. The owners of
@@ -195,8 +206,8 @@ async fn release(
         }
         let others = live.finalizers.iter().map(|name| &**name);
         let others: Vec<_> = others.filter(|name| *name != composite::FINALIZER_DRAIN).collect();
-        let read = (&*live.uid, live.resource_version);
-        match engine.connection().set_finalizers(&object, read, &others, FIELD_MANAGER).await {
+        let read = live.version();
+        match engine.connection().set_finalizers(&object, &read, &others, FIELD_MANAGER).await {
             Ok(answer) => {
                 // Without finalizers the object is gone; the watch reports its
                 // deletion.

@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use serde_json::Value;
 use slipway_app::ports::Definitions;
 use slipway_app::ports::substrate::Error;
-use slipway_cluster::{DynamicObject, Listing, ObjectRef, api_resource};
+use slipway_cluster::{DynamicObject, Listing, ObjectRef, Version, api_resource};
 use slipway_core::catalog::blueprint_version::CompositeType;
 use slipway_core::placement::definitions::{
     DefinitionKind, DefinitionState, ObservedDefinition, Owner,
@@ -14,6 +14,7 @@ use slipway_render::composite::LABEL_INSTALLATION;
 use slipway_render::definitions::{self, DefinitionObject, LABEL_BLUEPRINT, LABEL_VERSION, VERBS};
 
 use super::engine::{CrossplaneSubstrate, failed};
+use super::management::no_uid;
 use super::{FIELD_MANAGER, live_object};
 
 const CONDITION_ESTABLISHED: &str = "Established";
@@ -39,6 +40,36 @@ impl CrossplaneSubstrate {
             Err(error) => DefinitionState::Unreadable(error.to_string()),
         }
     }
+
+    /// Lists by name, because an idle installation reads only by lists. If the
+    /// list is empty, a GET confirms that the object is absent.
+    async fn read_definition(
+        &self,
+        reference: &ObjectRef,
+    ) -> Result<Option<DynamicObject>, slipway_cluster::Error> {
+        let listing = Listing { name: Some(&reference.name), ..Listing::all(&reference.resource) };
+        match self.connection().list(listing).await?.pop() {
+            Some(live) => Ok(Some(live)),
+            None => self.connection().get(reference).await,
+        }
+    }
+
+    /// Refuses an object of somebody else, or of another blueprint of ours.
+    fn require_ours(&self, live: &DynamicObject, object: &DefinitionObject) -> Result<(), Error> {
+        let slug = object.value["metadata"]["labels"][LABEL_BLUEPRINT].as_str();
+        match self.definition(live, object) {
+            DefinitionState::Seen(ObservedDefinition { owner: Owner::Ours(owner), .. })
+                if owner.is_none() || owner.as_deref() == slug =>
+            {
+                Ok(())
+            }
+            DefinitionState::Unreadable(problem) => Err(Error::Failed(problem)),
+            _ => Err(Error::Conflict(format!(
+                "{} is there and not ours; it is left alone",
+                object_of(object)
+            ))),
+        }
+    }
 }
 
 /// The state that a failed read leaves.
@@ -53,47 +84,35 @@ fn unread(error: &slipway_cluster::Error) -> DefinitionState {
 
 #[async_trait]
 impl Definitions for CrossplaneSubstrate {
-    /// Lists by name, because an idle installation reads only by lists. If the
-    /// list is empty, a GET confirms that the object is absent.
     async fn observe(&self, object: &DefinitionObject) -> DefinitionState {
-        let reference = object_of(object);
-        let listing = Listing { name: Some(&reference.name), ..Listing::all(&reference.resource) };
-        match self.connection().list(listing).await {
-            Ok(listed) => {
-                if let Some(live) = listed.first() {
-                    return self.definition(live, object);
-                }
-            }
-            Err(error) => return unread(&error),
-        }
-        match self.connection().get(&reference).await {
+        match self.read_definition(&object_of(object)).await {
             Ok(Some(live)) => self.definition(&live, object),
             Ok(None) => DefinitionState::Absent,
             Err(error) => unread(&error),
         }
     }
 
-    /// Applies an absent object without force: whoever created it meanwhile
-    /// keeps it.
+    /// Creates an absent object and updates what is ours, each bound to what was
+    /// read: whoever created or wrote it meanwhile keeps it.
     async fn define(&self, object: &DefinitionObject) -> Result<DefinitionState, Error> {
         self.require_same_cluster().await?;
         let reference = object_of(object);
-        let slug = object.value["metadata"]["labels"][LABEL_BLUEPRINT].as_str();
-        let force = match self.observe(object).await {
-            DefinitionState::Absent => false,
-            DefinitionState::Seen(ObservedDefinition { owner: Owner::Ours(owner), .. })
-                if owner.is_none() || owner.as_deref() == slug =>
-            {
-                true
-            }
-            DefinitionState::Seen(_) => {
-                let problem = format!("{reference} is there and not ours; it is left alone");
-                return Err(Error::Conflict(problem));
-            }
-            refused @ DefinitionState::Refused(_) => return Ok(refused),
-            DefinitionState::Unreadable(problem) => return Err(Error::Failed(problem)),
+        let found = match self.read_definition(&reference).await {
+            Ok(found) => found,
+            Err(error) if error.is_forbidden() => return Ok(unread(&error)),
+            Err(error) => return Err(failed(error)),
         };
-        match self.connection().apply(&reference, &object.value, FIELD_MANAGER, force).await {
+        let (connection, body) = (self.connection(), &object.value);
+        let written = match found {
+            None => connection.create_applied(&reference, body, FIELD_MANAGER).await,
+            Some(live) => {
+                self.require_ours(&live, object)?;
+                let read = Version::of(&live.metadata).ok_or_else(|| no_uid(&reference))?;
+                let updated = connection.update(&reference, &read, body, FIELD_MANAGER).await;
+                updated.map(|updated| updated.object)
+            }
+        };
+        match written {
             Ok(live) => Ok(match self.definition(&live, object) {
                 // The apply succeeded, so the object fits even if the server
                 // normalised its fields.
@@ -111,7 +130,7 @@ impl Definitions for CrossplaneSubstrate {
     async fn lacking(&self, kind: &CompositeType) -> Result<Vec<String>, Error> {
         let mut lacking = Vec::new();
         for verb in VERBS {
-            let allowed = self.connection().may(verb, &kind.group, &kind.plural).await;
+            let allowed = self.connection().may(verb, (&kind.group, &kind.plural), None).await;
             if !allowed.map_err(failed)? {
                 lacking.push(verb.to_owned());
             }

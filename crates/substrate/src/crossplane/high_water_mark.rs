@@ -20,7 +20,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 use slipway_app::ports::substrate::Error as SubstrateError;
-use slipway_cluster::{Connection, DynamicObject, Error, Listing, ObjectRef, Reason, api_resource};
+use slipway_cluster::{
+    Connection, DynamicObject, Error, Listing, ObjectRef, Reason, Version, api_resource,
+};
 use tokio::sync::{Mutex, MutexGuard};
 
 use super::FIELD_MANAGER;
@@ -205,7 +207,7 @@ impl HighWaterMark {
         found: Option<DynamicObject>,
         counter: i64,
     ) -> Result<(), Error> {
-        let mut body = json!({
+        let body = json!({
             "apiVersion": "v1",
             "kind": "ConfigMap",
             "metadata": {
@@ -216,13 +218,11 @@ impl HighWaterMark {
             "data": { COUNTER: counter.to_string() },
         });
         let Some(found) = found else {
-            // An apply would take over a mark that was created in between.
-            return connection.create(&self.object, &body, FIELD_MANAGER).await;
+            return connection.create_applied(&self.object, &body, FIELD_MANAGER).await.map(|_| ());
         };
-        body["metadata"]["resourceVersion"] = json!(found.metadata.resource_version);
-        body["metadata"]["uid"] = json!(found.metadata.uid);
-        // With force: Kubernetes records the creation under another operation.
-        connection.apply(&self.object, &body, FIELD_MANAGER, true).await.map(|_| ())
+        let read = Version::of(&found.metadata)
+            .ok_or_else(|| Error::refused(format!("{} has no uid", self.object)))?;
+        connection.update(&self.object, &read, &body, FIELD_MANAGER).await.map(|_| ())
     }
 
     /// `None` if there is no mark, also because its namespace is missing.

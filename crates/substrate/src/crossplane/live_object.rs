@@ -5,7 +5,7 @@
 //! never drift, and a field that somebody took over is.
 
 use serde_json::{Map, Value, json};
-use slipway_cluster::{DynamicObject, Facts};
+use slipway_cluster::{DynamicObject, Facts, Version};
 use slipway_core::broker::observation::LiveComposite;
 use slipway_core::ids::{ClaimToken, ProvisionedResourceId};
 use slipway_core::nodes::token::Carried;
@@ -102,6 +102,12 @@ impl Facts for LiveObject {
 }
 
 impl LiveObject {
+    /// What a write of this object names.
+    pub(super) fn version(&self) -> Version {
+        let resource_version = self.resource_version.to_string();
+        Version { uid: self.uid.to_string(), resource_version }
+    }
+
     pub(super) fn is_terminating(&self) -> bool {
         self.deciding.terminating
     }

@@ -12,10 +12,13 @@ use slipway_app::placement::management::ClusterFacts;
 use slipway_app::ports::Management;
 use slipway_app::ports::substrate::Error;
 use slipway_cluster::{
-    ApiResource, Connection, DynamicObject, IndexState, Listing, ObjectRef, api_resource,
-    require_identity,
+    ApiResource, Connection, DynamicObject, IndexState, Listing, ObjectMeta, ObjectRef, Version,
+    api_resource, require_identity,
 };
 use slipway_core::catalog::blueprint_version::CompositeType;
+use slipway_core::placement::cluster::ClusterAssignment;
+use slipway_core::placement::rules::namespace::Removal;
+use slipway_core::placement::rules::residents::{self, Resident};
 use slipway_core::placement::shared_objects::{Seen, SharedKey, SharedKind, SharedObjects, Source};
 use slipway_render::shared::SharedObject;
 use slipway_render::{composite, external_secret, provider_config, shared};
@@ -36,6 +39,15 @@ const QUESTIONS: usize = 8;
 
 /// Objects that are named of a namespace that is not empty.
 const SHOWN: usize = 10;
+
+/// Objects in one page of the list of a kind in a namespace.
+const PAGE: u32 = 100;
+
+/// Attempts when somebody else writes an object between our read and our write.
+const RETRIES: usize = 4;
+
+/// Kubernetes names the ServiceAccount of a token in this annotation.
+const ANNOTATION_ACCOUNT: &str = "kubernetes.io/service-account.name";
 
 /// The kinds that every project needs on its cluster: the name in the facts, the
 /// versions that will do, and the plural.
@@ -122,8 +134,11 @@ impl CrossplaneSubstrate {
         let whole = serde_json::to_value(object).ok()?;
         let ours = composite::installation(&whole) == Some(self.installation());
         let project = whole["metadata"]["labels"][composite::LABEL_PROJECT].as_str();
+        let Version { uid, resource_version } = Version::of(&object.metadata)?;
         Some(Seen {
-            uid: object.metadata.uid.clone()?,
+            uid,
+            version: resource_version,
+            removals: shared::removals(&whole),
             owner: project.filter(|_| ours).and_then(|text| text.parse().ok()),
             hash: Some(shared::hash(&live_object::ours(&whole))),
             terminating: object.metadata.deletion_timestamp.is_some(),
@@ -293,67 +308,138 @@ impl Management for CrossplaneSubstrate {
         self.seen(&found).map(Some).ok_or_else(|| no_uid(&object))
     }
 
+    /// *Guarantees:* a create fails if anything is there, an update if the object
+    /// was written since it was read. Both then read again.
     async fn put(&self, shared: &SharedObject) -> Result<Seen, Error> {
         self.require_same_cluster().await?;
         let object = object_of(&shared.wanted.key);
-        let found = self.connection().get_metadata(&object).await.map_err(failed)?;
-        if let Some(found) = found {
-            let labels = found.labels.unwrap_or_default();
-            let installation = labels.get(composite::LABEL_INSTALLATION).map(String::as_str);
-            if installation != Some(self.installation()) {
-                return Err(Error::Conflict(format!(
-                    "{object} is there and belongs to {}; it is left alone",
-                    installation.unwrap_or("somebody else")
-                )));
+        let (connection, body) = (self.connection(), &shared.value);
+        for _ in 0..RETRIES {
+            let written = match connection.get_metadata(&object).await.map_err(failed)? {
+                None => connection.create_applied(&object, body, FIELD_MANAGER).await,
+                Some(found) => {
+                    self.require_writable(&found, &object)?;
+                    let read = Version::of(&found).ok_or_else(|| no_uid(&object))?;
+                    let updated = connection.update(&object, &read, body, FIELD_MANAGER).await;
+                    updated.map(|updated| updated.object)
+                }
+            };
+            match written {
+                Ok(answer) => return self.seen(&answer).ok_or_else(|| no_uid(&object)),
+                Err(error) if error.is_conflict() => {}
+                Err(error) => return Err(failed(error)),
             }
         }
-        let answer = self.connection().apply(&object, &shared.value, FIELD_MANAGER, true).await;
-        self.seen(&answer.map_err(failed)?).ok_or_else(|| no_uid(&object))
+        Err(Error::Conflict(format!(
+            "could not apply {object}: somebody else keeps writing it; it is tried again"
+        )))
     }
 
-    async fn remove(&self, key: &SharedKey, uid: &str) -> Result<(), Error> {
+    async fn remove(&self, removal: &Removal) -> Result<(), Error> {
         self.require_same_cluster().await?;
-        match self.connection().delete(&object_of(key), uid).await {
+        let read = Version { uid: removal.uid.clone(), resource_version: removal.version.clone() };
+        match self.connection().delete_unchanged(&object_of(&removal.key), &read).await {
             Ok(_) => Ok(()),
             Err(error) if error.is_conflict() => Err(Error::Conflict(error.to_string())),
             Err(error) => Err(failed(error)),
         }
     }
 
-    /// Custom resources of every kind that the cluster serves. The placement loop
-    /// calls this when its own custom resources in the namespace are gone.
-    /// Kubernetes deletes its built-in objects with the namespace, but not what a
-    /// controller made of a custom resource.
-    async fn residents(&self, namespace: &str) -> Result<Vec<String>, Error> {
+    /// *Expected flow:* ask which kinds the cluster serves, in every version →
+    /// list each of them in the namespace.
+    /// *Caveats:* Secrets are listed only if our account may list them; the
+    /// shipped one may not, on purpose. An object that somebody creates after its
+    /// kind was listed goes with the namespace.
+    async fn residents(&self, assignment: &ClusterAssignment) -> Result<Vec<Resident>, Error> {
         let connection = self.connection();
-        let kinds = connection.custom_kinds().await.map_err(failed)?;
+        let mut kinds = connection.namespaced_kinds(residents::may_hold).await.map_err(failed)?;
+        let namespace = Some(&*assignment.namespace);
+        if !connection.may("list", residents::SECRETS, namespace).await.map_err(failed)? {
+            kinds.retain(|kind| (&*kind.group, &*kind.plural) != residents::SECRETS);
+        }
         let listed = stream::iter(kinds)
-            .map(|kind| async move { residents_of(connection, &kind, namespace).await })
+            .map(|kind| async move { self.residents_of(&kind, assignment).await })
             .buffer_unordered(QUESTIONS)
             .try_collect::<Vec<_>>()
             .await?;
         let mut found: Vec<_> = listed.into_iter().flatten().collect();
-        found.sort();
+        found.sort_by_key(residents::shown);
         found.truncate(SHOWN);
         Ok(found)
     }
 }
 
-fn no_uid(object: &ObjectRef) -> Error {
-    Error::Failed(format!("{object} was answered without a uid"))
+impl CrossplaneSubstrate {
+    /// Refuses an object of somebody else, and one that is being deleted.
+    fn require_writable(&self, found: &ObjectMeta, object: &ObjectRef) -> Result<(), Error> {
+        let labels = found.labels.as_ref();
+        let installation = labels.and_then(|labels| labels.get(composite::LABEL_INSTALLATION));
+        if installation.map(String::as_str) != Some(self.installation()) {
+            return Err(Error::Conflict(format!(
+                "{object} is there and belongs to {}; it is left alone",
+                installation.map_or("somebody else", String::as_str)
+            )));
+        }
+        if found.deletion_timestamp.is_some() {
+            return Err(Error::Conflict(format!(
+                "{object} is being deleted; Slipway creates it again once it is gone"
+            )));
+        }
+        Ok(())
+    }
+
+    /// The objects of one kind that hold the namespace, from the first page that
+    /// has any.
+    async fn residents_of(
+        &self,
+        kind: &ApiResource,
+        assignment: &ClusterAssignment,
+    ) -> Result<Vec<Resident>, Error> {
+        let listing = Listing { namespace: Some(&assignment.namespace), ..Listing::all(kind) };
+        let mut token = None;
+        loop {
+            let page = self.connection().list_metadata_page(listing, PAGE, token).await;
+            let page = page.map_err(|error| failed(with_remedy(error, kind)))?;
+            let found = page.items.into_iter().map(|object| self.resident(kind, object));
+            let found: Vec<_> = found.filter(|one| residents::holds(one, assignment)).collect();
+            token = page.next;
+            if !found.is_empty() || token.is_none() {
+                return Ok(found);
+            }
+        }
+    }
+
+    fn resident(&self, kind: &ApiResource, object: ObjectMeta) -> Resident {
+        let label = |name: &str| object.labels.as_ref().and_then(|labels| labels.get(name));
+        let ours = label(composite::LABEL_INSTALLATION).is_some_and(|id| id == self.installation());
+        let project = label(composite::LABEL_PROJECT).filter(|_| ours);
+        let annotations = object.annotations.as_ref();
+        let owners = object.owner_references.iter().flatten();
+        Resident {
+            group: kind.group.clone(),
+            plural: kind.plural.clone(),
+            kind: kind.kind.clone(),
+            project: project.and_then(|text| text.parse().ok()),
+            token_of: annotations.and_then(|all| all.get(ANNOTATION_ACCOUNT)).cloned(),
+            owners: owners.map(|owner| (owner.kind.clone(), owner.name.clone())).collect(),
+            name: object.name.unwrap_or_default(),
+        }
+    }
 }
 
-async fn residents_of(
-    connection: &Connection,
-    kind: &ApiResource,
-    namespace: &str,
-) -> Result<Vec<String>, Error> {
-    let listing = Listing { namespace: Some(namespace), ..Listing::all(kind) };
-    let limit = u32::try_from(SHOWN).unwrap_or(u32::MAX);
-    let listed = connection.list_metadata_page(listing, limit, None).await.map_err(|error| {
-        let hint = format!(": name {} in rbac.inspectedGroups of the chart", kind.group);
-        failed(if error.is_forbidden() { error.with_hint(&hint) } else { error })
-    })?;
-    let shown = |name: Option<String>| format!("{}/{}", kind.kind, name.unwrap_or_default());
-    Ok(listed.items.into_iter().map(|object| shown(object.name)).collect())
+/// The right that our account lacks, and where to grant it.
+fn with_remedy(error: slipway_cluster::Error, kind: &ApiResource) -> slipway_cluster::Error {
+    if !error.is_forbidden() {
+        return error;
+    }
+    match &*kind.group {
+        "" => {
+            error.with_hint(": install the roles of this version, deploy/rbac/control-plane.yaml")
+        }
+        group => error.with_hint(&format!(": name {group} in rbac.inspectedGroups of the chart")),
+    }
+}
+
+pub(super) fn no_uid(object: &ObjectRef) -> Error {
+    Error::Failed(format!("{object} was answered without a uid"))
 }

@@ -10,7 +10,6 @@
 mod apply;
 mod delete;
 mod faults;
-mod faulty;
 mod high_water_mark;
 mod inventory;
 mod observe;

@@ -6,18 +6,18 @@ use std::time::Duration;
 
 use slipway_app::ports::Management;
 use slipway_app::ports::substrate::{Error, Substrate};
-use slipway_testkit::kube::{ADMIN, shared};
+use slipway_testkit::kube::{ADMIN, Fault, FaultProxy, Rule, refusal, shared, watch_expired};
 use slipway_testkit::network::Relay;
 
-use crate::faulty::{Faulty, Rule, refusal, too_old};
 use crate::support::{Bench, is_absent, is_ready, is_unknown, loose, reason, until_named};
 
 #[tokio::test]
 async fn a_server_that_is_busy_or_broken_proves_nothing() {
     const NAME: &str = "a_server_that_is_busy_or_broken_proves_nothing";
     let Some(kubernetes) = shared(NAME).await else { return };
-    let way = Faulty::before(kubernetes).await;
-    let Some(bench) = Bench::through(NAME, &way.kubeconfig, None).await else { return };
+    let proxy = FaultProxy::before(kubernetes).await;
+    let kubeconfig = proxy.redirect(&kubernetes.kubeconfig(ADMIN));
+    let Some(bench) = Bench::through(NAME, &kubeconfig, None).await else { return };
     let (there, never) = (bench.composite(loose()), bench.composite(loose()));
     let uid = bench.apply(&there).await.uid;
     let table = [
@@ -28,25 +28,26 @@ async fn a_server_that_is_busy_or_broken_proves_nothing() {
         (403, "the user cannot do this", "grant it to our account"),
     ];
     for (code, why, said) in table {
-        let rule = |holding: &[&str]| {
-            let holding = holding.iter().map(|part| (*part).to_owned()).collect();
-            way.rule(Some(Rule { holding, answer: refusal(code, why), times: usize::MAX }));
+        let refuse = |method: &str, path: &str| {
+            proxy.clear();
+            let answer = Fault::Answer(refusal(code, why));
+            proxy.add(Rule::new(answer).method(method).path(path));
         };
         // Each of the requests that prove an absence.
         for question in [never.name().as_str(), "/kube-system", "customresourcedefinitions"] {
-            rule(&["GET", question]);
+            refuse("GET", question);
             let report = bench.report(&never).await;
             assert!(is_unknown(&report) && reason(&report).contains(said), "{report:?}");
         }
-        rule(&["PATCH", &never.name()]);
+        refuse("PATCH", &never.name());
         let refused = bench.engine.apply(&never.rendered()).await.unwrap_err();
         assert!(matches!(&refused, Error::Failed(text) if text.contains(said)), "{refused:?}");
-        rule(&["DELETE", &there.name()]);
+        refuse("DELETE", &there.name());
         let refused = bench.engine.delete(&there.address(), &uid).await.unwrap_err();
         assert!(matches!(&refused, Error::Failed(text) if text.contains(said)), "{refused:?}");
         assert!(bench.live(&there).await.uid == uid, "what is watched is known all the same");
     }
-    way.rule(None);
+    proxy.clear();
     assert!(is_absent(&bench.report(&never).await));
     bench.apply(&never).await;
 }
@@ -57,16 +58,17 @@ async fn a_server_that_is_busy_or_broken_proves_nothing() {
 async fn a_kind_that_could_not_be_asked_for_is_not_missing() {
     const NAME: &str = "a_kind_that_could_not_be_asked_for_is_not_missing";
     let Some(kubernetes) = shared(NAME).await else { return };
-    let way = Faulty::before(kubernetes).await;
-    let Some(bench) = Bench::through(NAME, &way.kubeconfig, None).await else { return };
+    let proxy = FaultProxy::before(kubernetes).await;
+    let kubeconfig = proxy.redirect(&kubernetes.kubeconfig(ADMIN));
+    let Some(bench) = Bench::through(NAME, &kubeconfig, None).await else { return };
     for group in ["/apis/apiextensions.crossplane.io", "/apis/external-secrets.io"] {
-        let holding = vec!["GET".to_owned(), group.to_owned()];
-        let answer = refusal(503, "ServiceUnavailable");
-        way.rule(Some(Rule { holding, answer, times: usize::MAX }));
+        proxy.clear();
+        let answer = Fault::Answer(refusal(503, "ServiceUnavailable"));
+        proxy.add(Rule::new(answer).method("GET").path(group));
         let refused = bench.engine.verify().await.unwrap_err().to_string();
         assert!(refused.contains("failed with 503"), "{refused}");
     }
-    way.rule(None);
+    proxy.clear();
     let problem = bench.engine.verify().await.unwrap().problem.unwrap_or_default();
     assert!(problem.contains("install Crossplane"), "nobody installed it here: {problem}");
 }
@@ -75,10 +77,10 @@ async fn a_kind_that_could_not_be_asked_for_is_not_missing() {
 async fn a_watch_that_is_too_old_lists_again() {
     const NAME: &str = "a_watch_that_is_too_old_lists_again";
     let Some(kubernetes) = shared(NAME).await else { return };
-    let way = Faulty::before(kubernetes).await;
-    let Some(bench) = Bench::through(NAME, &way.kubeconfig, None).await else { return };
-    let holding = vec!["watch=true".to_owned()];
-    way.rule(Some(Rule { holding, answer: too_old(), times: 2 }));
+    let proxy = FaultProxy::before(kubernetes).await;
+    let kubeconfig = proxy.redirect(&kubernetes.kubeconfig(ADMIN));
+    let Some(bench) = Bench::through(NAME, &kubeconfig, None).await else { return };
+    proxy.add(Rule::new(Fault::Answer(watch_expired())).path("watch=true").times(2));
     let composite = bench.composite(loose());
     bench.engine.apply(&composite.rendered()).await.unwrap();
     bench.make_ready(&composite).await;

@@ -21,6 +21,9 @@
 //! takes servers down starts its own environment
 //! ([`KubeEnvironment::for_test`]).
 //!
+//! A [`FaultProxy`] before the API server delays, drops, duplicates or answers
+//! requests; clients of the proxy see the faults, everybody else does not.
+//!
 //! Must not: know our kinds. Each test installs what it needs into the API.
 
 mod environment;
@@ -29,6 +32,7 @@ mod shared;
 mod audit;
 #[cfg(feature = "kube-client")]
 mod client;
+mod fault_proxy;
 mod users;
 
 mod binaries;
@@ -42,6 +46,9 @@ pub use binaries::{
     ASSETS_VARIABLE, Binaries, PINNED, cache_folder, checksum, etcd_installed, find,
 };
 pub use environment::{KubeEnvironment, Options};
+pub use fault_proxy::{
+    Exchange, Fault, FaultProxy, Forwarding, Odds, Rule, refusal, watch_expired,
+};
 pub use parts::Part;
 pub use shared::{REQUIRE_VARIABLE, shared};
 pub use users::{ADMIN, OTHER_ADMIN, User};

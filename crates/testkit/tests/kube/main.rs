@@ -5,6 +5,7 @@
 //! [`ROLE`] set; that test then plays the other role.
 
 mod deploy;
+mod fault_proxy;
 mod faults;
 mod missing_programs;
 mod requests;

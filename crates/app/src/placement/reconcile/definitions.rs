@@ -15,8 +15,7 @@ use slipway_core::placement::rules::definitions::{
 use slipway_core::placement::shared_objects::ProjectNamespace;
 use slipway_render::definitions::{self, Bundle};
 
-use super::{PassSummary, PlacementReconciler};
-use crate::placement::management::Management;
+use super::{Acted, Pass, PassSummary, PlacementReconciler, within};
 use crate::ports::store;
 
 /// Rounds of planning and acting for one blueprint in one pass: XRD and role,
@@ -33,19 +32,12 @@ struct Brought {
     opens: bool,
 }
 
-/// The result of the actions of one round.
-enum Acted {
-    Done,
-    Failed(String),
-    Withheld(String),
-}
-
 impl PlacementReconciler {
     /// An error with one blueprint stops no other blueprint and no project.
     pub(super) async fn install_definitions(
         &self,
         cluster: ClusterId,
-        management: &dyn Management,
+        pass: Pass<'_>,
         project_namespaces: &[ProjectNamespace],
     ) -> Result<PassSummary, store::Error> {
         let mut summary = PassSummary::default();
@@ -55,7 +47,7 @@ impl PlacementReconciler {
         let mut opened = false;
         for demand in self.context.stores.placement.demand_list(cluster).await? {
             let slug = demand.slug.clone();
-            match self.bring(demand, management).await {
+            match self.bring(demand, pass).await {
                 Ok(brought) => {
                     summary.actions += brought.actions;
                     summary.waiting |= brought.waits;
@@ -81,11 +73,7 @@ impl PlacementReconciler {
         Ok(summary)
     }
 
-    async fn bring(
-        &self,
-        mut demand: Demand,
-        management: &dyn Management,
-    ) -> Result<Brought, store::Error> {
+    async fn bring(&self, mut demand: Demand, pass: Pass<'_>) -> Result<Brought, store::Error> {
         let mut brought = Brought::default();
         let bundle = match definitions::render(&demand, self.settings.installation) {
             Ok(bundle) => bundle,
@@ -96,7 +84,7 @@ impl PlacementReconciler {
         };
         let mut observed = ObservedDefinitions::default();
         for object in &bundle.objects {
-            observed.objects.insert(object.key.clone(), management.observe(object).await);
+            observed.objects.insert(object.key.clone(), pass.management.observe(object).await);
         }
         let before = status(&demand);
         for _ in 0..ROUNDS {
@@ -114,8 +102,12 @@ impl PlacementReconciler {
             if decision.actions.is_empty() {
                 break;
             }
-            match self.carry_out(&demand, &decision, &bundle, management, &mut observed).await? {
+            match self.carry_out(&demand, &decision, &bundle, pass, &mut observed).await? {
                 Acted::Done => brought.actions += decision.actions.len(),
+                Acted::Postponed => {
+                    brought.waits = true;
+                    break;
+                }
                 Acted::Failed(problem) => {
                     // Recorded, and tried again at the next interval.
                     let end = |decision: DefinitionsDecision, _: &Demand| decision.failed(&problem);
@@ -154,21 +146,17 @@ impl PlacementReconciler {
         demand: &Demand,
         decision: &DefinitionsDecision,
         bundle: &Bundle,
-        management: &dyn Management,
+        Pass { management, lease }: Pass<'_>,
         observed: &mut ObservedDefinitions,
     ) -> Result<Acted, store::Error> {
         for action in &decision.actions {
-            let _permit = match self.permits.enter(&self.context.stores).await? {
-                Ok(pass) => pass,
-                Err(mode) => {
-                    let why =
-                        format!("nothing is done there while the installation is {}", mode.name());
-                    return Ok(Acted::Withheld(why));
-                }
+            let _permit = match self.permit(lease).await? {
+                Ok(permit) => permit,
+                Err(refused) => return Ok(refused),
             };
             match action {
                 DefinitionsAction::AskRights => {
-                    match management.lacking(&demand.composite_type).await {
+                    match within(lease, management.lacking(&demand.composite_type)).await {
                         Ok(lacking) => observed.lacking = Some(lacking),
                         Err(error) => return Ok(Acted::Failed(error.to_string())),
                     }
@@ -179,7 +167,7 @@ impl PlacementReconciler {
                     else {
                         continue;
                     };
-                    match management.define(object).await {
+                    match within(lease, management.define(object)).await {
                         // A role that we may not write is not an error.
                         Ok(DefinitionState::Refused(problem))
                             if *key != bundle.definitions.role =>

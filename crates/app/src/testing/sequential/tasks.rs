@@ -47,6 +47,12 @@ pub(super) async fn a_task_has_one_holder_and_late_ones_are_fenced(world: &World
     store.operations.task_ensure(&name, Duration::ZERO).await.expect("the same task");
     assert_eq!(claim(world, &name, LEASE).await, None, "its holder says when it is due");
 
+    let renewed = async |worker: &str, claim| {
+        store.operations.task_renew(&name, worker, claim, HOUR * 2).await.expect("an answer")
+    };
+    assert!(!renewed("suite", late).await, "its claim was taken over");
+    assert!(!renewed("other", holder).await, "another worker's claim");
+    assert!(renewed("suite", holder).await);
     assert!(!store.operations.task_release(&name, late, HOUR, None).await.expect("an answer"));
     assert!(
         store
@@ -59,6 +65,7 @@ pub(super) async fn a_task_has_one_holder_and_late_ones_are_fenced(world: &World
         !store.operations.task_release(&name, holder, HOUR, None).await.expect("an answer"),
         "given back"
     );
+    assert!(!renewed("suite", holder).await, "given back");
     let task = find(world, &name).await;
     assert_eq!((task.claimed_by, task.last_error.as_deref()), (None, Some("no luck")));
     assert!(task.last_ended_at.is_some_and(|ended| task.due_at > ended));

@@ -12,9 +12,12 @@ use slipway_app::placement::management::ClusterFacts;
 use slipway_app::ports::Management;
 use slipway_app::ports::substrate::Error;
 use slipway_core::catalog::blueprint_version::CompositeType;
+use slipway_core::placement::cluster::ClusterAssignment;
+use slipway_core::placement::rules::namespace::Removal;
+use slipway_core::placement::rules::residents::Resident;
 use slipway_core::placement::shared_objects::{Seen, SharedKey, SharedKind, SharedObjects};
 use slipway_render::composite;
-use slipway_render::shared::SharedObject;
+use slipway_render::shared::{self, SharedObject};
 use tokio::sync::Notify;
 
 use super::defined::Defined;
@@ -44,6 +47,7 @@ pub(super) struct Cluster {
     /// The installed definitions of blueprints.
     pub(super) defined: Mutex<Defined>,
     calls: AtomicU64,
+    versions: AtomicU64,
     planned: Mutex<Option<(u64, Fault)>>,
     /// Signals that the calling process is dead.
     pub(super) crashed: Notify,
@@ -143,14 +147,22 @@ impl Cluster {
                 return Err(Error::Failed(format!("namespace {} is not there", key.namespace)));
             }
         }
+        let version = (self.versions.fetch_add(1, Ordering::SeqCst) + 1).to_string();
+        let removals = shared::removals(&object.value);
         if let Some(found) = objects.get_mut(key) {
-            found.hash = Some(object.wanted.hash.clone());
+            let hash = Some(object.wanted.hash.clone());
+            // A write that changes nothing keeps the version.
+            if found.hash != hash {
+                *found = Seen { hash, version, removals, ..found.clone() };
+            }
             return Ok(found.clone());
         }
         *self.made.lock().unwrap().entry(key.clone()).or_default() += 1;
         let project = object.value["metadata"]["labels"][composite::LABEL_PROJECT].as_str();
         let seen = Seen {
             uid: format!("{key:?}"),
+            version,
+            removals,
             owner: project.and_then(|text| text.parse().ok()),
             hash: Some(object.wanted.hash.clone()),
             terminating: false,
@@ -160,7 +172,7 @@ impl Cluster {
         Ok(seen)
     }
 
-    fn remove_now(&self, key: &SharedKey, uid: &str) -> Result<(), Error> {
+    fn remove_now(&self, Removal { key, uid, version }: &Removal) -> Result<(), Error> {
         let living = self.residents_of(&key.namespace);
         if !living.is_empty() {
             self.violation(format!("{key:?} was removed under {living:?}"));
@@ -184,7 +196,9 @@ impl Cluster {
         }
         match objects.get_mut(key) {
             None => Ok(()),
-            Some(found) if found.uid != uid => Err(Error::Conflict("another uid".to_owned())),
+            Some(found) if found.uid != *uid || found.version != *version => {
+                Err(Error::Conflict("it was written since".to_owned()))
+            }
             Some(found) => {
                 found.terminating = true;
                 Ok(())
@@ -235,11 +249,21 @@ impl Management for Cluster {
         self.call(|| self.put_now(object)).await
     }
 
-    async fn remove(&self, key: &SharedKey, uid: &str) -> Result<(), Error> {
-        self.call(|| self.remove_now(key, uid)).await
+    async fn remove(&self, removal: &Removal) -> Result<(), Error> {
+        self.call(|| self.remove_now(removal)).await
     }
 
-    async fn residents(&self, namespace: &str) -> Result<Vec<String>, Error> {
-        self.call(|| Ok(self.residents_of(namespace))).await
+    async fn residents(&self, assignment: &ClusterAssignment) -> Result<Vec<Resident>, Error> {
+        let composite = |name| Resident {
+            group: "test".to_owned(),
+            plural: "composites".to_owned(),
+            kind: "Composite".to_owned(),
+            name,
+            project: None,
+            token_of: None,
+            owners: Vec::new(),
+        };
+        let found = || self.residents_of(&assignment.namespace).into_iter().map(composite);
+        self.call(|| Ok(found().collect())).await
     }
 }

@@ -57,7 +57,7 @@ async fn live(
             .unwrap();
         tokio::select! {
             biased;
-            summary = placement.pass(&row, cluster.as_ref()) => drop(summary.unwrap()),
+            summary = placement.pass(&row, cluster.as_ref(), &furnish::NoEnd) => drop(summary.unwrap()),
             () = cluster.crashed.notified() => placement = furnish::placement(world, &permits),
         }
     }

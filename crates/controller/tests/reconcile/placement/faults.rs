@@ -84,7 +84,7 @@ impl<'a> Run<'a> {
         tokio::select! {
             biased;
             // Errors are only reported to people: a refused call is retried.
-            summary = self.placement.pass(&row, self.cluster.as_ref()) => drop(summary.unwrap()),
+            summary = self.placement.pass(&row, self.cluster.as_ref(), &furnish::NoEnd) => drop(summary.unwrap()),
             // Of a dead process only its writes remain.
             () = self.cluster.crashed.notified() => {
                 self.placement = furnish::placement(self.world, &self.permits);

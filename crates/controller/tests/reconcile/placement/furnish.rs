@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::Map;
 use slipway_app::broker::declare::{self, Declare};
 use slipway_app::catalog::{blueprints, clouds, credentials, projects};
 use slipway_app::permits::Permits;
 use slipway_app::placement::clusters;
-use slipway_app::placement::reconcile::PlacementReconciler;
+use slipway_app::placement::reconcile::{PassLease, PlacementReconciler};
 use slipway_core::catalog::blueprint::SubmittedContent;
 use slipway_core::ids::{CloudCredentialId, ClusterId, ResourceId};
 use slipway_core::precondition::Expected;
@@ -98,4 +99,18 @@ pub(super) fn placement(world: &World, permits: &Arc<Permits>) -> PlacementRecon
         secret_store: PlacementSettings::DEFAULT_SECRET_STORE.to_owned(),
     };
     PlacementReconciler::new(world.context.clone(), settings, Arc::clone(permits), "test")
+}
+
+/// The lease of a pass that never ends.
+#[derive(Debug)]
+pub(super) struct NoEnd;
+
+impl PassLease for NoEnd {
+    fn deadline(&self) -> Duration {
+        Duration::from_secs(600)
+    }
+
+    fn allows_action(&self) -> bool {
+        true
+    }
 }

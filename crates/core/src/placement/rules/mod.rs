@@ -1,4 +1,6 @@
-//! Decisions of the placement loop about project namespaces and definitions.
+//! Decisions of the placement loop about project namespaces, what is in them, and
+//! definitions.
 
 pub mod definitions;
 pub mod namespace;
+pub mod residents;

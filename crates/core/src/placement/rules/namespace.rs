@@ -4,6 +4,23 @@
 //! Removal goes in the opposite order of creation: ProviderConfigs, then secrets,
 //! then the namespace, each only on proof that the one before is gone, and none of
 //! it while a resource may still need it.
+//!
+//! A removal may arrive late, when a resource needs the object again. So it names
+//! the version that was observed, and the object carries a count that moves the
+//! version before it is used again:
+//!
+//! 1. The decision to remove an object that was observed with count *n* records
+//!    *n + 1* for it, in the transaction before the removal is sent. The recorded
+//!    count never falls.
+//! 2. An object counts as in place only if it carries the recorded count. So the
+//!    loop writes the count to an object that is needed again, and admits
+//!    resources after the answer.
+//!
+//! Every removal that was sent names a version in which the object carried a
+//! lower count, so none of them can land on an object in use. This holds also if
+//! two replicas decide at once on observations of any age.
+
+use std::collections::BTreeMap;
 
 use serde_json::json;
 
@@ -20,18 +37,20 @@ use crate::placement::shared_objects::{
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PlacementAction {
     Put(SharedKey),
-    Remove {
-        key: SharedKey,
-        uid: String,
-    },
+    Remove(Removal),
     /// The list of objects with our labels lacks it: ask for it by name.
     Prove(SharedKey),
     /// The namespace is next to go: list what is in it, and remove it if it is
     /// empty.
-    RemoveIfEmpty {
-        key: SharedKey,
-        uid: String,
-    },
+    RemoveIfEmpty(Removal),
+}
+
+/// An object to be removed, as it was observed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Removal {
+    pub key: SharedKey,
+    pub uid: String,
+    pub version: String,
 }
 
 /// The actions, and the phase and status to record.
@@ -93,11 +112,22 @@ struct View<'a> {
     project_namespace: &'a ProjectNamespace,
     observed: &'a SharedObjects,
     problems: Vec<String>,
+    /// The recorded counts, with those of this decision.
+    removals: BTreeMap<String, u64>,
 }
 
 impl<'a> View<'a> {
     fn new(project_namespace: &'a ProjectNamespace, observed: &'a SharedObjects) -> Self {
-        Self { project_namespace, observed, problems: Vec::new() }
+        let removals = project_namespace.assignment.status.removals.clone();
+        Self { project_namespace, observed, problems: Vec::new(), removals }
+    }
+
+    /// The removal of an object, with its count raised above the one that the
+    /// object carries.
+    fn removal(&mut self, key: &SharedKey, seen: &Seen) -> Removal {
+        let count = self.removals.entry(key.counted_as()).or_default();
+        *count = (*count).max(seen.removals.saturating_add(1));
+        Removal { key: key.clone(), uid: seen.uid.clone(), version: seen.version.clone() }
     }
 
     fn namespace(&self) -> SharedKey {
@@ -175,6 +205,7 @@ impl<'a> View<'a> {
             status.providers = before.status.providers.iter().map(waiting).collect();
         }
         status.problems = std::mem::take(&mut self.problems);
+        status.removals = std::mem::take(&mut self.removals);
         PlacementDecision { actions, phase, status }
     }
 
@@ -291,8 +322,8 @@ impl<'a> View<'a> {
         let is_wanted = |key: &SharedKey| wanted.iter().any(|want| want.key == *key);
         let mut configs_left = false;
         let before = self.project_namespace.assignment.status.clone();
-        for (key, seen) in self.ours(SharedKind::ProviderConfig).filter(|(key, _)| !is_wanted(key))
-        {
+        let surplus = self.ours(SharedKind::ProviderConfig).filter(|(key, _)| !is_wanted(key));
+        for (key, seen) in surplus.collect::<Vec<_>>() {
             configs_left = true;
             let recorded = key.provider.as_deref().and_then(|provider| before.provider(provider));
             let Some(recorded) = recorded else {
@@ -300,7 +331,7 @@ impl<'a> View<'a> {
                 continue;
             };
             if recorded.phase == ProviderPhase::Releasing && !seen.terminating {
-                actions.push(PlacementAction::Remove { key: key.clone(), uid: seen.uid.clone() });
+                actions.push(PlacementAction::Remove(self.removal(key, seen)));
             }
             statuses.push(ProviderStatus {
                 phase: ProviderPhase::Releasing,
@@ -312,8 +343,8 @@ impl<'a> View<'a> {
             return;
         }
         let surplus = self.ours(SharedKind::ExternalSecret).filter(|(key, _)| !is_wanted(key));
-        for (key, seen) in surplus.filter(|(_, seen)| !seen.terminating) {
-            actions.push(PlacementAction::Remove { key: key.clone(), uid: seen.uid.clone() });
+        for (key, seen) in surplus.filter(|(_, seen)| !seen.terminating).collect::<Vec<_>>() {
+            actions.push(PlacementAction::Remove(self.removal(key, seen)));
         }
     }
 
@@ -335,6 +366,9 @@ impl<'a> View<'a> {
             status = NamespaceStatus::default();
         }
         // Otherwise this pass only records the intent and touches nothing yet.
+        if phase != NamespacePhase::Deleted {
+            status.removals = std::mem::take(&mut self.removals);
+        }
         status.problems = std::mem::take(&mut self.problems);
         PlacementDecision { actions, phase, status }
     }
@@ -350,10 +384,7 @@ impl<'a> View<'a> {
                 if seen.terminating {
                     self.problems.push(format!("{} is being deleted and not gone yet", shown(key)));
                 } else {
-                    actions.push(PlacementAction::Remove {
-                        key: (*key).clone(),
-                        uid: seen.uid.clone(),
-                    });
+                    actions.push(PlacementAction::Remove(self.removal(key, seen)));
                 }
             }
             if !left.is_empty() {
@@ -390,8 +421,7 @@ impl<'a> View<'a> {
                 false
             }
             Some(seen) => {
-                let uid = seen.uid.clone();
-                actions.push(PlacementAction::RemoveIfEmpty { key, uid });
+                actions.push(PlacementAction::RemoveIfEmpty(self.removal(&key, seen)));
                 false
             }
         }

@@ -27,6 +27,8 @@ port! {
         read withheld_unchecked() -> u64 = withheld::unchecked;
         statement task_ensure(name: &str, within: Duration) -> () = tasks::ensure;
         statement task_reclaim(name: &str, worker: &str) -> () = tasks::reclaim;
+        statement task_renew(name: &str, worker: &str, claim: ClaimToken, lease: Duration)
+            -> bool = tasks::renew;
         statement task_release(name: &str, claim: ClaimToken, next: Duration, error: Option<&str>)
             -> bool = tasks::release;
         statement task_wake(name: &str) -> () = tasks::wake;

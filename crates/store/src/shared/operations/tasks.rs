@@ -65,6 +65,14 @@ pub(crate) async fn claim(
     Ok(claimed.first().map(|row| row.try_get("claim_token").map(ClaimToken)).transpose()?)
 }
 
+pub(crate) async fn renew(
+    connection: &mut Connection,
+    (name, worker, claim, lease): (&str, &str, ClaimToken, Duration),
+) -> Result<bool, Failure> {
+    let claims = [Claim { key: name.to_owned(), claim_token: claim.0 }];
+    Ok(!TASKS.renew(connection, worker, &claims, lease).await?.is_empty())
+}
+
 pub(crate) async fn release(
     connection: &mut Connection,
     (name, claim, next, error): (&str, ClaimToken, Duration, Option<&str>),

@@ -16,6 +16,7 @@ use crate::{TIMEOUT, mk_client};
 
 const NAMESPACE: &str = "slipway-system";
 const PROJECT: &str = "slipway-project-shop";
+const LIST: &[&str] = &["list"];
 const READ: &[&str] = &["get", "list", "watch"];
 const INSTALL: &[&str] = &["get", "list", "watch", "create", "patch"];
 const OWN: &[&str] = &["get", "list", "watch", "create", "patch", "delete"];
@@ -23,7 +24,7 @@ const OWN: &[&str] = &["get", "list", "watch", "create", "patch", "delete"];
 /// The rights that the control plane uses: API group, resource (`*` for the
 /// whole group), the only name if there is one, verbs. No other right is
 /// shipped.
-const NEEDED: [(&str, &str, Option<&str>, &[&str]); 16] = [
+const NEEDED: [(&str, &str, Option<&str>, &[&str]); 34] = [
     ("", "namespaces", None, OWN),
     ("", "resourcequotas", None, OWN),
     ("rbac.authorization.k8s.io", "rolebindings", None, OWN),
@@ -33,9 +34,27 @@ const NEEDED: [(&str, &str, Option<&str>, &[&str]); 16] = [
     ("apiextensions.crossplane.io", "compositions", None, INSTALL),
     ("rbac.authorization.k8s.io", "clusterroles", None, &["get", "list"]),
     ("apiextensions.k8s.io", "customresourcedefinitions", None, READ),
-    ("external-secrets.io", "*", None, &["list"]),
-    ("generators.external-secrets.io", "*", None, &["list"]),
-    ("protection.crossplane.io", "*", None, &["list"]),
+    ("", "configmaps", None, LIST),
+    ("", "limitranges", None, LIST),
+    ("", "persistentvolumeclaims", None, LIST),
+    ("", "pods", None, LIST),
+    ("", "podtemplates", None, LIST),
+    ("", "replicationcontrollers", None, LIST),
+    ("", "serviceaccounts", None, LIST),
+    ("", "services", None, LIST),
+    ("apps", "*", None, LIST),
+    ("autoscaling", "*", None, LIST),
+    ("batch", "*", None, LIST),
+    ("coordination.k8s.io", "*", None, LIST),
+    ("extensions", "*", None, LIST),
+    ("networking.k8s.io", "*", None, LIST),
+    ("policy", "*", None, LIST),
+    ("resource.k8s.io", "*", None, LIST),
+    ("rbac.authorization.k8s.io", "roles", None, LIST),
+    ("storage.k8s.io", "csistoragecapacities", None, LIST),
+    ("external-secrets.io", "*", None, LIST),
+    ("generators.external-secrets.io", "*", None, LIST),
+    ("protection.crossplane.io", "*", None, LIST),
     ("platform.example.org", "*", None, OWN),
     ("platform.example.org", "*/finalizers", None, &["update"]),
     ("hcloud.crossplane.io", "providerconfigs", None, OWN),
@@ -46,8 +65,8 @@ const NEEDED: [(&str, &str, Option<&str>, &[&str]); 16] = [
 /// dot as kubectl writes it; a name after a space.
 const REFUSED: [(&str, &[&str]); 15] = [
     ("secrets", &["get", "list", "watch", "create", "patch", "update", "delete"]),
-    ("configmaps", &["get", "list", "create", "patch"]),
-    ("pods", &["get", "list", "create"]),
+    ("configmaps", &["get", "watch", "create", "patch"]),
+    ("pods", &["get", "watch", "create"]),
     ("pods/exec", &["create", "get"]),
     ("pods/log", &["get"]),
     ("serviceaccounts", &["create", "impersonate"]),

@@ -67,19 +67,27 @@ fn desired(project_namespace: &ProjectNamespace) -> Vec<Desired> {
         keys.push((key(SharedKind::ExternalSecret, &secret, None), provider));
         keys.push((key(SharedKind::ProviderConfig, &used.provider, provider), provider));
     }
+    let status = &project_namespace.assignment.status;
     let want = |(key, provider): (SharedKey, Option<&str>)| Desired {
+        hash: hash(status.removals_of(&key)),
         key,
         provider: provider.map(str::to_owned),
-        hash: "h".to_owned(),
     };
     keys.into_iter().map(want).collect()
+}
+
+/// The hash of an object that carries this count of removals.
+fn hash(removals: u64) -> String {
+    format!("h{removals}")
 }
 
 fn there(kind: SharedKind) -> Seen {
     Seen {
         uid: "u".to_owned(),
+        version: "1".to_owned(),
+        removals: 0,
         owner: Some(PROJECT),
-        hash: Some("h".to_owned()),
+        hash: Some(hash(0)),
         terminating: false,
         ready: (kind == SharedKind::ExternalSecret).then_some(Ok(())),
     }
@@ -112,7 +120,9 @@ impl World {
             self.check(action);
             match action {
                 PlacementAction::Put(key) => {
-                    self.observed.objects.insert(key.clone(), there(key.kind));
+                    let removals = self.project_namespace.assignment.status.removals_of(key);
+                    let put = Seen { removals, hash: Some(hash(removals)), ..there(key.kind) };
+                    self.observed.objects.insert(key.clone(), put);
                 }
                 PlacementAction::Prove(key) => {
                     match &self.unlabelled {
@@ -122,9 +132,8 @@ impl World {
                         None => self.observed.absent.insert(key.clone()),
                     };
                 }
-                PlacementAction::Remove { key, .. }
-                | PlacementAction::RemoveIfEmpty { key, .. } => {
-                    self.observed.objects.remove(key);
+                PlacementAction::Remove(removal) | PlacementAction::RemoveIfEmpty(removal) => {
+                    self.observed.objects.remove(&removal.key);
                 }
             }
         }
@@ -133,11 +142,11 @@ impl World {
 
     /// Asserts what must never be done, whatever was observed.
     fn check(&self, action: &PlacementAction) {
-        let (PlacementAction::Remove { key, .. } | PlacementAction::RemoveIfEmpty { key, .. }) =
-            action
+        let (PlacementAction::Remove(removal) | PlacementAction::RemoveIfEmpty(removal)) = action
         else {
             return;
         };
+        let key = &removal.key;
         let inside = |kind| self.observed.objects.keys().any(|key| key.kind == kind);
         match key.kind {
             SharedKind::ProviderConfig => {
@@ -372,3 +381,5 @@ proptest! {
         }
     }
 }
+
+mod late;

@@ -1,13 +1,15 @@
-//! The only source of randomness of a soak: SplitMix64, which is short to read
-//! and the same on every machine. A crate's generator may change its stream
-//! with its version; then an old seed would no longer reproduce anything.
+//! The only source of randomness of tests and of the soak: SplitMix64, which is
+//! short to read and the same on every machine. A crate's generator may change
+//! its stream with its version; then an old seed would no longer reproduce
+//! anything.
 
 /// A stream of numbers that is a function of its seed.
 #[derive(Debug, Clone)]
-pub(super) struct Random(u64);
+pub struct Random(u64);
 
 impl Random {
-    pub(super) const fn new(seed: u64) -> Self {
+    /// The stream of this seed.
+    pub const fn new(seed: u64) -> Self {
         Self(seed)
     }
 
@@ -21,12 +23,12 @@ impl Random {
 
     /// A number in `low..high`. The bias of the remainder is below 2^-40 for
     /// the ranges used here, which are shorter than 2^24.
-    pub(super) fn between(&mut self, low: u64, high: u64) -> u64 {
+    pub fn between(&mut self, low: u64, high: u64) -> u64 {
         low + self.next() % (high - low).max(1)
     }
 
     /// A random element; `None` if there are none.
-    pub(super) fn pick<T: Copy>(&mut self, from: &[T]) -> Option<T> {
+    pub fn pick<T: Copy>(&mut self, from: &[T]) -> Option<T> {
         let count = u64::try_from(from.len()).unwrap_or(u64::MAX);
         let index = usize::try_from(self.between(0, count)).unwrap_or(0);
         from.get(index).copied()

@@ -1,0 +1,224 @@
+//! Removals that land late: an API server with versions, removals under way, and
+//! replicas that decide on observations of any age.
+
+use std::collections::BTreeSet;
+
+use super::*;
+
+/// An object on the simulated API server.
+#[derive(Debug, Clone)]
+struct Object {
+    uid: u64,
+    version: u64,
+    removals: u64,
+}
+
+/// A cluster where a request lands when the test says so.
+struct Late {
+    project_namespace: ProjectNamespace,
+    objects: BTreeMap<SharedKey, Object>,
+    /// Counts uids and versions; neither is ever used twice.
+    counter: u64,
+    /// Removals that were sent and have not landed.
+    removals: Vec<Removal>,
+    /// Writes that were sent and have not landed, with the object that was read.
+    puts: Vec<(SharedKey, Option<Object>, u64)>,
+    /// Earlier observations, on which a slow replica may still decide.
+    observations: Vec<SharedObjects>,
+    /// Providers whose resources were admitted and still use them.
+    admitted: BTreeSet<String>,
+}
+
+impl Late {
+    fn new() -> Self {
+        Self {
+            project_namespace: project_namespace(&["aws", "hetzner"]),
+            objects: BTreeMap::new(),
+            counter: 0,
+            removals: Vec::new(),
+            puts: Vec::new(),
+            observations: Vec::new(),
+            admitted: BTreeSet::new(),
+        }
+    }
+
+    fn observe(&mut self) -> usize {
+        let seen = |(key, object): (&SharedKey, &Object)| {
+            let seen = Seen {
+                uid: object.uid.to_string(),
+                version: object.version.to_string(),
+                removals: object.removals,
+                hash: Some(hash(object.removals)),
+                ..there(key.kind)
+            };
+            (key.clone(), seen)
+        };
+        let objects = self.objects.iter().map(seen).collect();
+        self.observations.push(SharedObjects { objects, ..SharedObjects::default() });
+        self.observations.len() - 1
+    }
+
+    /// Decides on one of the observations, records, and sends the actions.
+    fn decide(&mut self, observation: usize) {
+        let observed = &self.observations[observation];
+        let wanted = desired(&self.project_namespace);
+        let decision = decision(&self.project_namespace, &wanted, observed);
+        self.project_namespace.assignment.namespace_phase = decision.phase;
+        self.project_namespace.assignment.status = decision.status;
+        self.admit();
+        for action in decision.actions {
+            match action {
+                PlacementAction::Put(key) => {
+                    let count = self.project_namespace.assignment.status.removals_of(&key);
+                    self.puts.push((key.clone(), self.objects.get(&key).cloned(), count));
+                }
+                PlacementAction::Remove(removal) | PlacementAction::RemoveIfEmpty(removal) => {
+                    self.removals.push(removal);
+                }
+                PlacementAction::Prove(_) => {}
+            }
+        }
+    }
+
+    /// Lands a write, which names the object that was read before it.
+    fn land_put(&mut self, at: usize) {
+        let (key, read, removals) = self.puts[at].clone();
+        let same = match (&read, self.objects.get(&key)) {
+            (None, None) => true,
+            (Some(read), Some(found)) => (read.uid, read.version) == (found.uid, found.version),
+            _ => false,
+        };
+        // A write that changes nothing keeps the version.
+        if !same || read.as_ref().is_some_and(|read| read.removals == removals) {
+            return;
+        }
+        self.counter += 1;
+        let uid = read.map_or(self.counter, |read| read.uid);
+        self.objects.insert(key, Object { uid, version: self.counter, removals });
+    }
+
+    /// Lands a removal, maybe again.
+    fn land_removal(&mut self, at: usize) {
+        let Removal { key, uid, version } = self.removals[at].clone();
+        let named = |object: &Object| object.uid.to_string() == uid;
+        let unchanged = |object: &Object| object.version.to_string() == version;
+        if !self.objects.get(&key).is_some_and(|object| named(object) && unchanged(object)) {
+            return;
+        }
+        assert!(!self.is_in_use(&key), "{key:?} goes while it is in use");
+        self.objects.remove(&key);
+    }
+
+    /// Resources begin where their provider is Ready, and stay.
+    fn admit(&mut self) {
+        let status = &self.project_namespace.assignment.status;
+        let ready = |used: &&ProviderUse| {
+            let status = status.provider(&used.provider);
+            status.is_some_and(|status| status.phase == ProviderPhase::Ready)
+        };
+        let ready = self.project_namespace.uses.iter().filter(ready);
+        self.admitted.extend(ready.map(|used| used.provider.clone()));
+    }
+
+    fn uses(&mut self, providers: &[&str]) {
+        self.project_namespace.uses = providers.iter().map(|provider| used(provider)).collect();
+        self.project_namespace.resources = i64::try_from(providers.len()).unwrap();
+        self.admitted.retain(|provider| providers.contains(&&**provider));
+    }
+
+    fn is_in_use(&self, key: &SharedKey) -> bool {
+        self.admitted.iter().any(|provider| key.name.ends_with(&**provider))
+    }
+
+    fn step(&mut self, what: u8, at: usize) {
+        match what {
+            0..=2 => {
+                let observation = self.observe();
+                self.decide(observation);
+            }
+            3 if !self.observations.is_empty() => self.decide(at % self.observations.len()),
+            4 if !self.puts.is_empty() => self.land_put(at % self.puts.len()),
+            5..=6 if !self.puts.is_empty() => self.land_put(self.puts.len() - 1),
+            7 if !self.removals.is_empty() => self.land_removal(at % self.removals.len()),
+            8 => self.uses(&[]),
+            9 => self.uses(&["aws"]),
+            10 => self.uses(&["aws", "hetzner"]),
+            _ => {}
+        }
+    }
+
+    /// Lands everything in order, as on a cluster that answers at once.
+    fn calm(&mut self) {
+        for _ in 0..12 {
+            let (puts, removals) = (self.puts.len(), self.removals.len());
+            let observation = self.observe();
+            self.decide(observation);
+            (puts..self.puts.len()).for_each(|at| self.land_put(at));
+            (removals..self.removals.len()).for_each(|at| self.land_removal(at));
+        }
+    }
+}
+
+#[test]
+fn a_removal_that_lands_after_a_new_use_hits_nothing() {
+    let mut late = Late::new();
+    late.calm();
+    assert_eq!(late.objects.len(), 7, "{:?}", late.objects);
+    late.uses(&[]);
+    for _ in 0..3 {
+        let observation = late.observe();
+        late.decide(observation);
+    }
+    assert!(!late.removals.is_empty(), "it was sent, and its answer is lost");
+    late.uses(&["aws", "hetzner"]);
+    late.calm();
+    let config = key(SharedKind::ProviderConfig, "hetzner", Some("hetzner"));
+    assert!(late.is_in_use(&config));
+    (0..late.removals.len()).for_each(|at| late.land_removal(at));
+    assert!(late.objects.contains_key(&config));
+}
+
+#[test]
+fn what_is_used_again_is_admitted_after_it_was_written() {
+    let mut late = Late::new();
+    late.calm();
+    late.uses(&[]);
+    for _ in 0..3 {
+        let observation = late.observe();
+        late.decide(observation);
+    }
+    late.uses(&["aws", "hetzner"]);
+    // The write is sent and not answered: an observation shows the old object.
+    for _ in 0..3 {
+        let observation = late.observe();
+        late.decide(observation);
+        assert!(!late.is_in_use(&key(SharedKind::ProviderConfig, "hetzner", Some("hetzner"))));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    /// Declared and deleted, decided on observations of any age by any replica,
+    /// written and removed at any time, in any order and more than once: no
+    /// object in use goes, and afterwards everything converges.
+    #[test]
+    fn no_late_removal_hits_an_object_in_use(
+        steps in proptest::collection::vec((0u8..11, 0usize..64), 0..120),
+        again in any::<bool>(),
+    ) {
+        let mut late = Late::new();
+        late.calm();
+        for (what, at) in steps {
+            late.step(what, at);
+        }
+        late.uses(if again { &["aws", "hetzner"] } else { &[] });
+        late.calm();
+        for provider in ["aws", "hetzner"] {
+            let phase = late.project_namespace.assignment.status.provider(provider);
+            let phase = phase.map(|status| status.phase);
+            prop_assert_eq!(phase, again.then_some(ProviderPhase::Ready));
+        }
+        (0..late.removals.len()).for_each(|at| late.land_removal(at));
+    }
+}
