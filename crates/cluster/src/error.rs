@@ -131,7 +131,7 @@ fn reason(error: &kube::Error) -> Reason {
             fields if fields.is_empty() => Reason::Conflict,
             fields => Reason::FieldConflict(fields),
         },
-        503 | 504 => Reason::Unavailable,
+        503 => Reason::Unavailable,
         _ => Reason::Refused,
     }
 }
