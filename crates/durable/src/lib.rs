@@ -9,6 +9,7 @@
 //! tables: one that has the columns of [`claim`] brings its name.
 #![expect(clippy::duplicate_mod, reason = "claim/ is compiled once for each database, on purpose")]
 
+mod actions;
 mod backoff;
 pub mod claim;
 pub mod database;
@@ -19,5 +20,6 @@ mod lease;
 mod model;
 pub mod renewer;
 
+pub use actions::{Actions, EarlierClaims};
 pub use backoff::Backoff;
 pub use lease::{Lease, Moment};

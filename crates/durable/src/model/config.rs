@@ -1,6 +1,8 @@
 //! The switches of the model: what the protocol does, and what it assumes. A
 //! mutation is a configuration with one of them flipped.
 
+use crate::{Actions, EarlierClaims};
+
 /// A configuration to check.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Config {
@@ -27,6 +29,18 @@ pub(super) struct Protocol {
     pub(super) renewal_counts_from: LeaseStart,
     /// No claim comes between the fence of an intent and its commit.
     pub(super) intent_keeps_claims_out: bool,
+    /// What a new life does about the claims of its earlier one.
+    pub(super) earlier_claims: EarlierClaims,
+    /// What becomes of the claim after an action that nobody answered.
+    pub(super) after_no_answer: AfterNoAnswer,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum AfterNoAnswer {
+    /// It stays until its lease has ended; the record is written without a release.
+    Lapses,
+    /// It is released, as after any other action.
+    IsReleased,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,24 +73,22 @@ pub(super) enum LeaseStart {
 /// What the protocol assumes and cannot enforce by itself.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Assumptions {
-    /// An outside action is over when its deadline has passed. This does not
-    /// hold for a process that is stopped between the lease check and the
-    /// action, or during it, nor for one that abandons the action and leaves it
-    /// running. The outside world's own preconditions (uid of a deleted object,
-    /// claim token on a created one) limit what such a late action does.
-    pub(super) actions_end_by_their_deadline: bool,
-    /// What happens to an action whose worker dies.
-    pub(super) crash: Crash,
-    /// A new life of a worker ends the claims of its earlier life at once.
-    pub(super) new_life_reclaims: bool,
+    pub(super) landing: Landing,
+    /// Who carries the actions out: those of the process die with it.
+    pub(super) actions: Actions,
 }
 
+/// By when an action has taken effect, if it ever does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Crash {
-    /// The worker's own process carries it out, so it dies with it.
-    EndsItsAction,
-    /// It was sent to another system and goes on without the worker.
-    LeavesItsActionRunning,
+pub(super) enum Landing {
+    /// By its deadline, at which its worker gives up.
+    ByTheDeadline,
+    /// Before the lease ends that it was started under, whoever still waits for it.
+    WithinTheLease,
+    /// At any time: a process was stopped between the lease check and the action, or
+    /// another system took its time. The conditions of the write limit what it does
+    /// then, see [`super::late`].
+    AtAnyTime,
 }
 
 /// In ticks. Small, but with room for one tick of delay before an action and
@@ -112,22 +124,31 @@ impl Config {
                 renewal_names: RenewalNames::LeasedClaim,
                 renewal_counts_from: LeaseStart::BeforeTheStatement,
                 intent_keeps_claims_out: true,
+                earlier_claims: Actions::InProcess.earlier_claims(),
+                after_no_answer: AfterNoAnswer::Lapses,
             },
             assumptions: Assumptions {
-                actions_end_by_their_deadline: true,
-                crash: Crash::EndsItsAction,
-                new_life_reclaims: true,
+                landing: Landing::ByTheDeadline,
+                actions: Actions::InProcess,
             },
             times: Times { lease: 3, action_deadline: 1, recheck: 1 },
             renewing: Renewing::Nobody,
         }
     }
 
-    pub(super) const fn with_protocol(protocol: Protocol) -> Self {
-        Self { protocol, ..Self::sound() }
+    /// The intended protocol, with actions that are sent to another system. The claims
+    /// are treated as [`Actions`] says, which is what the loops ask too.
+    pub(super) const fn remote() -> Self {
+        let sound = Self::sound();
+        let actions = Actions::Remote;
+        Self {
+            protocol: Protocol { earlier_claims: actions.earlier_claims(), ..sound.protocol },
+            assumptions: Assumptions { landing: Landing::WithinTheLease, actions },
+            ..sound
+        }
     }
 
-    pub(super) const fn with_assumptions(assumptions: Assumptions) -> Self {
-        Self { assumptions, ..Self::sound() }
+    pub(super) const fn with_protocol(protocol: Protocol) -> Self {
+        Self { protocol, ..Self::sound() }
     }
 }

@@ -1,18 +1,14 @@
 //! The transitions: what each does to a state, and whether it may happen.
 //! Written to be read beside the statements in `claim/statements.rs`.
 
-use super::config::{Config, Crash, LeaseCheck, LeaseStart};
-use super::properties::Property;
-use super::state::{Action, Counter, Due, Leased, Level, Name, Stage, State, Then, Worker};
+use super::checker::{self, Model};
+use super::config::{AfterNoAnswer, Config, Landing, LeaseCheck, LeaseStart};
+use super::properties::{self, Property};
+use super::state::{Action, Counter, Due, End, Leased, Level, Name, Stage, State, Then, Worker};
 use super::transition::{Move, Transition};
+use crate::{Actions, EarlierClaims};
 
-/// What a transition led to.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Successor {
-    pub(super) state: State,
-    /// The property that this very transition broke.
-    pub(super) broken: Option<Property>,
-}
+pub(super) type Successor = checker::Successor<State, Property>;
 
 /// The result of a write that names the claim or revision it was decided on.
 enum Written {
@@ -23,9 +19,26 @@ enum Written {
     No,
 }
 
-impl Config {
-    /// The step, or none if the transition cannot happen in this state.
-    pub(super) fn successor(&self, state: &State, transition: Transition) -> Option<Successor> {
+impl Model for Config {
+    type State = State;
+    type Transition = Transition;
+    type Property = Property;
+
+    const CONVERGES: Property = Property::Converges;
+
+    fn initial() -> State {
+        State::initial()
+    }
+
+    fn canonical(state: State) -> State {
+        state.canonical()
+    }
+
+    fn transitions() -> Vec<Transition> {
+        Transition::all().collect()
+    }
+
+    fn successor(&self, state: &State, transition: Transition) -> Option<Successor> {
         let mut next = *state;
         let broken = match transition {
             Transition::Tick => self.tick(&mut next),
@@ -48,10 +61,51 @@ impl Config {
         Some(Successor { state: next, broken })
     }
 
+    fn broken_in(&self, state: &State) -> Option<Property> {
+        properties::broken_in(state)
+    }
+
+    fn is_settled(&self, state: &State) -> bool {
+        properties::is_settled(state)
+    }
+
+    fn is_disturbance(transition: Transition) -> bool {
+        transition.is_disturbance()
+    }
+
+    /// A state has room for one action.
+    fn ends_at(property: Property) -> bool {
+        property == Property::NoActionsOverlap
+    }
+
+    fn describe(state: &State) -> Vec<String> {
+        let State { row, workers: [a, b], actual, action, renewals: [c, d] } = state;
+        vec![
+            format!(
+                "     row: wanted {:?}, recorded {:?}, revision {}, due {:?}, wake {} (claimed at \
+                 {}), claim {} by {:?}, lease {:?}",
+                row.wanted,
+                row.recorded,
+                row.revision,
+                row.due,
+                row.wake,
+                row.claimed_wake,
+                row.claim_token,
+                row.claimed_by,
+                row.lease,
+            ),
+            format!("     outside: {actual:?}, under way {action:?}"),
+            format!("     A: {a:?}, renewal {c:?}"),
+            format!("     B: {b:?}, renewal {d:?}"),
+        ]
+    }
+}
+
+impl Config {
     /// Time cannot pass while an action has to end by now.
     fn tick(&self, state: &mut State) -> Option<Option<Property>> {
         if let Some(action) = &mut state.action {
-            if action.left == 0 && self.assumptions.actions_end_by_their_deadline {
+            if action.left == 0 && self.assumptions.landing != Landing::AtAnyTime {
                 return None;
             }
             action.left = action.left.saturating_sub(1);
@@ -117,17 +171,28 @@ impl Config {
             }
             (Move::Abandon, Worker::Acting { held, seen, then }) => {
                 // It is its own action: the checker follows no state with two,
-                // see `check`.
+                // see `ends_at`.
                 let action = state.action.as_mut().filter(|action| {
-                    action.left == 0 && !self.assumptions.actions_end_by_their_deadline
+                    match self.assumptions.landing {
+                        Landing::ByTheDeadline => false,
+                        // A cut connection is noticed before the deadline.
+                        Landing::WithinTheLease => true,
+                        Landing::AtAnyTime => action.left == 0,
+                    }
                 })?;
                 action.worker = None;
-                *state.worker_mut(name) = self.after_action(held, seen, then);
+                *state.worker_mut(name) = match (self.protocol.after_no_answer, then) {
+                    (AfterNoAnswer::IsReleased, _) => self.after_action(held, seen, then),
+                    (AfterNoAnswer::Lapses, Then::Record) => {
+                        Worker::Recording { held, seen, end: End::Lapse }
+                    }
+                    (AfterNoAnswer::Lapses, Then::Release) => Worker::Idle,
+                };
                 Some(None)
             }
-            (Move::Record | Move::RecordUnanswered, Worker::Recording { held, seen, due }) => {
+            (Move::Record | Move::RecordUnanswered, Worker::Recording { held, seen, end }) => {
                 let answered = successor == Move::Record;
-                self.record(state, name, held, seen, due, answered)
+                self.record(state, name, held, seen, end, answered)
             }
             (Move::Release, Worker::Releasing { claim, due }) => {
                 let broken = match self.release(state, claim, due) {
@@ -149,7 +214,9 @@ impl Config {
                 *state.worker_mut(name) = Worker::Idle;
                 Some(None)
             }
-            (Move::Reclaim, Worker::Down) if self.assumptions.new_life_reclaims => {
+            (Move::Reclaim, Worker::Down)
+                if self.protocol.earlier_claims == EarlierClaims::TakenBack =>
+            {
                 reclaim(state, name);
                 Some(None)
             }
@@ -227,8 +294,12 @@ impl Config {
             return None;
         }
         *state.worker_mut(name) = Worker::Acting { held, seen, then };
-        let action =
-            Action { worker: Some(name), claim: held.claim, target: seen.other(), left: deadline };
+        let left = match self.assumptions.landing {
+            // The next claim may come in the instant in which the lease ends.
+            Landing::WithinTheLease => state.row.lease.unwrap_or_default().saturating_sub(1),
+            Landing::ByTheDeadline | Landing::AtAnyTime => deadline,
+        };
+        let action = Action { worker: Some(name), claim: held.claim, target: seen.other(), left };
         if state.action.replace(action).is_some() {
             return Some(Property::NoActionsOverlap);
         }
@@ -241,7 +312,7 @@ impl Config {
     fn after_action(&self, held: Leased, seen: Level, then: Then) -> Worker {
         let due = Due::In(self.times.recheck);
         match then {
-            Then::Record => Worker::Recording { held, seen, due },
+            Then::Record => Worker::Recording { held, seen, end: End::Release(due) },
             Then::Release => Worker::Releasing { claim: held.claim, due },
         }
     }
@@ -254,34 +325,48 @@ impl Config {
         name: Name,
         held: Leased,
         seen: Level,
-        due: Due,
+        end: End,
         answered: bool,
     ) -> Option<Option<Property>> {
-        let written = if state.row.revision == held.revision {
-            self.release(state, held.claim, due)
-        } else {
-            Written::No
+        let written = match end {
+            _ if state.row.revision != held.revision => Written::No,
+            End::Release(due) => self.release(state, held.claim, due),
+            End::Lapse => self.keep(state, held.claim),
         };
-        match written {
-            Written::Yes { broken } => {
+        match (written, end) {
+            (Written::Yes { broken }, _) => {
                 state.row.recorded = seen;
                 state.row.revision += 1;
-                *state.worker_mut(name) = if answered {
-                    Worker::Idle
-                } else {
+                *state.worker_mut(name) = match end {
+                    End::Release(_) if answered => Worker::Idle,
                     // It cannot know, and releases a claim that it no longer has.
-                    Worker::Releasing { claim: held.claim, due: Due::In(self.times.recheck) }
+                    End::Release(_) => {
+                        Worker::Releasing { claim: held.claim, due: Due::In(self.times.recheck) }
+                    }
+                    End::Lapse => Worker::Idle,
                 };
                 Some(broken)
             }
-            Written::No if answered => {
+            (Written::No, End::Release(_)) if answered => {
                 *state.worker_mut(name) = overtaken(held);
                 Some(None)
             }
             // A refusal without an answer equals the release that follows an
             // answered one.
-            Written::No => None,
+            (Written::No, End::Release(_)) => None,
+            (Written::No, End::Lapse) => {
+                *state.worker_mut(name) = Worker::Idle;
+                Some(None)
+            }
         }
+    }
+
+    /// The fence of a record that releases nothing.
+    fn keep(&self, state: &State, claim: Counter) -> Written {
+        if !self.is_current(state, claim) || state.row.claimed_by.is_none() {
+            return Written::No;
+        }
+        Written::Yes { broken: lost_claim(state, claim) }
     }
 
     /// `release_condition!`: the claim may be released already.
@@ -309,9 +394,9 @@ impl Config {
         let renewal = &mut state.renewals[name.index()];
         *renewal = renewal.filter(|renewal| renewal.stage == Stage::Sent);
         if let Some(action) = state.action.filter(|action| action.worker == Some(name)) {
-            state.action = match self.assumptions.crash {
-                Crash::EndsItsAction => None,
-                Crash::LeavesItsActionRunning => Some(Action { worker: None, ..action }),
+            state.action = match self.assumptions.actions {
+                Actions::InProcess => None,
+                Actions::Remote => Some(Action { worker: None, ..action }),
             };
         }
     }
@@ -337,7 +422,7 @@ fn decide(actual: Level, held: Leased, wanted: Level, recorded: Level) -> Worker
             Worker::Ready { held, seen: actual, then }
         }
         _ if recorded == actual => Worker::Releasing { claim: held.claim, due: Due::WhenWoken },
-        _ => Worker::Recording { held: forgotten, seen: actual, due: Due::WhenWoken },
+        _ => Worker::Recording { held: forgotten, seen: actual, end: End::Release(Due::WhenWoken) },
     }
 }
 

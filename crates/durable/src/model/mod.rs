@@ -1,5 +1,6 @@
 //! A model of the claim protocol, and a checker that visits every state that it can
 //! reach. Compiled for tests only: it proves the rules of this crate and does not ship.
+//! [`late`] is a second model, of writes that take effect after the end of their lease.
 //!
 //! One row, two workers, a requester, an outside world and a clock. Every atomic
 //! step of the product (a statement, a transaction, the start of an outside
@@ -20,8 +21,8 @@
 //! | `Observe` | `converge::observe` and the pure decision |
 //! | `Fence`, `Intend` | `broker::prepare`: `fence` compares claim token and revision, the commit names the revision; before an apply, not before a delete. The store locks the row between the two, so that no claim comes between: the model then takes both as one `Intend`. Without `intent_keeps_claims_out` they are two steps |
 //! | `Start` | `Lease::allows` with the action's deadline, then the action; if the lease does not allow it, the tick goes on without the action |
-//! | `Finish`, `Fail` | the outside action ends, with or without effect, within its deadline |
-//! | `Abandon` | the timeout around the action: the worker goes on, and so may the action (only if actions need not end by their deadline) |
+//! | `Finish`, `Fail` | the outside action ends, with or without effect; by when, see [`config::Landing`] |
+//! | `Abandon` | the timeout around the action, or a connection that was cut: the worker goes on, and so may the action (only if actions need not end by their deadline). The worker then records without a release (`Outcome::Unanswered`), and its claim lapses |
 //! | `Record` | `broker::record` in one transaction with the release: names revision, claim token and that the claim was not released before, compares `wake` with `claimed_wake`. A record without a lock (`attempt_record`) is this step if `wake` has not moved, and no step at all if it has |
 //! | `RecordUnanswered` | the same, but the answer is lost, and the worker releases a claim that it no longer has |
 //! | `Release` | `Table::release` without a record (nothing changed, or overtaken): names the claim token, and that the claim was not released before |
@@ -29,7 +30,7 @@
 //! | `Renew` | `Table::renew`: names the claim token and its holder; may arrive arbitrarily late, even after its worker's death |
 //! | `HearRenewal` | the lease renewer takes over the longer lease of the renewed claim, counted from its clock reading |
 //! | `Crash`, `Restart` | the worker forgets everything; a new life starts |
-//! | `Reclaim` | a new life that first ends the claims of its earlier one: `Table::reclaim`, which moves the claim token |
+//! | `Reclaim` | a new life that first ends the claims of its earlier one: `Table::reclaim_in`, which moves the claim token; only where `Actions::earlier_claims` says so |
 //!
 //! A settled row is released without a due time, as the product does for
 //! terminal phases. The sweep of the other rows is left out on purpose: it
@@ -49,6 +50,7 @@
 
 mod checker;
 mod config;
+mod late;
 mod machine;
 mod properties;
 mod renewal;

@@ -1,7 +1,7 @@
 //! A state of the model: the row, the workers, the outside world.
 
 /// What is wanted, recorded or actual: something is there, or it is gone.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Level {
     Gone,
     There,
@@ -17,7 +17,7 @@ impl Level {
 }
 
 /// One of the two workers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Name {
     A,
     B,
@@ -102,11 +102,11 @@ pub(super) enum Worker {
         seen: Level,
         then: Then,
     },
-    /// About to record what it observed, which also releases the claim.
+    /// About to record what it observed, and to release the claim or not.
     Recording {
         held: Leased,
         seen: Level,
-        due: Due,
+        end: End,
     },
     /// About to release the claim, with nothing to record.
     Releasing {
@@ -124,6 +124,14 @@ pub(super) struct Leased {
     pub(super) lease: u8,
     /// The revision read; 0 before that.
     pub(super) revision: Counter,
+}
+
+/// What becomes of the claim of a tick.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum End {
+    Release(Due),
+    /// Its action was not answered: the lease has to end.
+    Lapse,
 }
 
 /// How a tick ends after its action.

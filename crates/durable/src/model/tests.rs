@@ -2,9 +2,10 @@
 //! of its assumptions, it does not. Each run is exhaustive and takes about a
 //! second in a debug build.
 
-use super::checker::{Report, check};
+use super::checker::{Model, run};
 use super::config::{
-    Assumptions, Config, Crash, LeaseCheck, LeaseStart, Protocol, RenewalNames, Renewing, Times,
+    AfterNoAnswer, Assumptions, Config, Landing, LeaseCheck, LeaseStart, Protocol, RenewalNames,
+    Renewing, Times,
 };
 use super::machine::Successor;
 use super::properties::Property::{
@@ -13,34 +14,14 @@ use super::properties::Property::{
 };
 use super::state::{Name, State};
 use super::transition::{Move, Transition};
+use crate::EarlierClaims;
 
 const SOUND: Config = Config::sound();
-
-/// Actions that go on without their worker. No claim may then be taken over
-/// before its lease has ended.
-const SENT_AWAY: Assumptions = Assumptions {
-    crash: Crash::LeavesItsActionRunning,
-    new_life_reclaims: false,
-    ..SOUND.assumptions
-};
+const REMOTE: Config = Config::remote();
 
 /// For runs with a space several times as large (renewal, actions that outlive their
 /// worker or their deadline): the shortest lease under which an action can start.
 const SHORT: Times = Times { lease: 2, action_deadline: 1, recheck: 1 };
-
-#[expect(clippy::print_stdout, reason = "the size of the space is a result of the run")]
-fn run(config: &Config) -> Report {
-    let report = check(config);
-    println!("{config:?}");
-    println!(
-        "{} states, {} transitions, depth {}, never taken {:?}",
-        report.states, report.transitions, report.depth, report.never_taken
-    );
-    for (property, way) in &report.broken {
-        println!("{property:?} is broken:\n{way}");
-    }
-    report
-}
 
 /// The moves that never happen in a run of the sound protocol without renewal,
 /// in the order of the moves.
@@ -88,12 +69,13 @@ fn the_protocol_holds_in_every_reachable_state() {
     holds(&Config { times: longer, ..SOUND }, &UNUSED);
 }
 
+/// Actions that take effect before their lease ends, although their worker gave up or
+/// died: the next claim observes what they did.
 #[test]
 fn it_holds_for_actions_that_outlive_their_worker_if_leases_are_waited_for() {
-    let config = Config::with_assumptions(SENT_AWAY);
-    let mut unused = UNUSED.to_vec();
-    unused.push(Move::Reclaim);
-    holds(&config, &unused);
+    let unused = [Move::Fence, Move::AskRenewal, Move::Renew, Move::HearRenewal, Move::Reclaim];
+    holds(&REMOTE, &unused);
+    holds(&Config { times: SHORT, ..REMOTE }, &unused);
 }
 
 /// A worker that was paused beyond its lease overwrites its successor's write
@@ -143,19 +125,28 @@ fn an_intent_that_lets_claims_in_is_a_late_write_and_no_more() {
     breaks(&Config::with_protocol(protocol), &[NoWriteUnderALostClaim]);
 }
 
+/// The new life observes the outside while a request of its earlier life is under way.
 #[test]
-fn reclaiming_at_once_needs_actions_that_die_with_their_worker() {
-    let assumptions = Assumptions { new_life_reclaims: true, ..SENT_AWAY };
-    let config = Config { assumptions, times: SHORT, ..SOUND };
+fn taking_claims_back_at_once_lets_late_actions_overlap() {
+    let protocol = Protocol { earlier_claims: EarlierClaims::TakenBack, ..REMOTE.protocol };
+    let config = Config { protocol, times: SHORT, ..REMOTE };
     breaks(&config, &[NoWakeIsLost, NoActionsOverlap]);
 }
 
-/// The limit of what a lease can promise. Beyond it, the preconditions of the
-/// outside world (uid, claim token) and the deletion verification protect the row.
+/// The next tick observes the outside while the request that nobody answered is under
+/// way. It would mint a token anew, and revoke the one that is about to arrive.
 #[test]
-fn an_action_beyond_its_deadline_is_beyond_the_lease() {
-    let assumptions = Assumptions { actions_end_by_their_deadline: false, ..SOUND.assumptions };
-    let config = Config { assumptions, times: SHORT, ..SOUND };
+fn a_claim_released_after_no_answer_lets_late_actions_overlap() {
+    let protocol = Protocol { after_no_answer: AfterNoAnswer::IsReleased, ..REMOTE.protocol };
+    let config = Config { protocol, times: SHORT, ..REMOTE };
+    breaks(&config, &[NoWakeIsLost, NoActionsOverlap]);
+}
+
+/// The limit of what a lease can promise. What holds beyond it is in `late`.
+#[test]
+fn an_action_beyond_its_lease_is_beyond_its_promise() {
+    let assumptions = Assumptions { landing: Landing::AtAnyTime, ..REMOTE.assumptions };
+    let config = Config { assumptions, times: SHORT, ..REMOTE };
     breaks(&config, &[NoWakeIsLost, NoActionsOverlap]);
 }
 
