@@ -9,7 +9,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use slipway_app::deletion::leaks::{Finder, ScanReport};
 use slipway_app::placement::port::ClusterIdentity;
-use slipway_durable::Lease;
+use slipway_durable::{EarlierClaims, Lease};
 
 use crate::driver::{Loop, Pacing};
 use crate::periodic::{ClaimedTask, Tasks};
@@ -40,7 +40,12 @@ impl OrphanLoop {
     const REMOVING: Duration = Duration::from_secs(1);
 
     pub fn new(finder: Finder, worker: String, interval: Duration) -> Self {
-        let tasks = Tasks::new(finder.context().stores.clone(), worker, Self::LEASE);
+        // A request of an earlier process may still take effect. It deletes by its
+        // uid what somebody asked to remove; nobody takes that back, so it does no
+        // harm, and there is no reason to wait for a claim this long.
+        let earlier_claims = EarlierClaims::TakenBack;
+        let stores = finder.context().stores.clone();
+        let tasks = Tasks::new(stores, worker, Self::LEASE, earlier_claims);
         Self { finder, tasks, interval }
     }
 

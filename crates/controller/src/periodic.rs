@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use slipway_app::ports::Stores;
 use slipway_core::ids::ClaimToken;
+use slipway_durable::EarlierClaims;
 
 /// The tasks of one loop in this process.
 #[derive(Debug)]
@@ -15,6 +16,7 @@ pub(crate) struct Tasks {
     stores: Stores,
     worker: String,
     lease: Duration,
+    earlier_claims: EarlierClaims,
     /// Tasks that this process has ensured: it never ends a claim on them.
     ensured: Mutex<HashSet<String>>,
 }
@@ -27,8 +29,13 @@ pub struct ClaimedTask {
 }
 
 impl Tasks {
-    pub(crate) fn new(stores: Stores, worker: String, lease: Duration) -> Self {
-        Self { stores, worker, lease, ensured: Mutex::default() }
+    pub(crate) fn new(
+        stores: Stores,
+        worker: String,
+        lease: Duration,
+        earlier_claims: EarlierClaims,
+    ) -> Self {
+        Self { stores, worker, lease, earlier_claims, ensured: Mutex::default() }
     }
 
     pub(crate) const fn lease(&self) -> Duration {
@@ -36,13 +43,19 @@ impl Tasks {
     }
 
     /// Before the first claim of a task in this process: creates it, due within
-    /// this time, and ends the claim of an earlier process of this worker on it.
+    /// this time, and ends the claim of an earlier process of this worker on it,
+    /// unless such claims lapse.
     /// Only the loop of the task calls this, so it ends no claim of this life.
     pub(crate) async fn ensure(&self, name: &str, within: Duration) -> Result<(), String> {
         if self.with_ensured(|ensured| ensured.contains(name)) {
             return Ok(());
         }
-        let ensured = self.stores.operations.task_ensure(name, &self.worker, within).await;
+        let store = &self.stores.operations;
+        if self.earlier_claims == EarlierClaims::TakenBack {
+            let ended = store.task_reclaim(name, &self.worker).await;
+            ended.map_err(|error| error.to_string())?;
+        }
+        let ensured = store.task_ensure(name, within).await;
         ensured.map_err(|error| error.to_string())?;
         self.with_ensured(|ensured| ensured.insert(name.to_owned()));
         Ok(())

@@ -10,7 +10,7 @@ use slipway_app::placement::reconcile::{ManagementRegistry, PassSummary, Placeme
 use slipway_app::ports::Management;
 use slipway_core::ids::ClusterId;
 use slipway_core::placement::cluster::Cluster;
-use slipway_durable::Lease;
+use slipway_durable::{Actions, Lease};
 
 use crate::driver::{Loop, Pacing};
 use crate::periodic::{ClaimedTask, Tasks};
@@ -52,7 +52,9 @@ impl PlacementLoop {
         worker: String,
         interval: Duration,
     ) -> Self {
-        let tasks = Tasks::new(placement.context().stores.clone(), worker, Self::LEASE);
+        let earlier_claims = Actions::Remote.earlier_claims();
+        let stores = placement.context().stores.clone();
+        let tasks = Tasks::new(stores, worker, Self::LEASE, earlier_claims);
         Self { placement, registry, tasks, interval, last: Mutex::default() }
     }
 

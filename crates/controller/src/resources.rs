@@ -21,8 +21,9 @@ use slipway_app::broker::port::Claimed;
 use slipway_app::permits::Permits;
 use slipway_core::access::audit::Actor;
 use slipway_core::broker::record::Pace;
+use slipway_core::catalog::blueprint_version::Engine;
 use slipway_core::ids::{Partition, ProvisionedResourceId};
-use slipway_durable::Lease;
+use slipway_durable::{Actions, EarlierClaims, Lease};
 use tokio::sync::{Notify, Semaphore};
 use tracing::Instrument;
 
@@ -219,19 +220,25 @@ impl ResourceLoop {
         Arc::clone(&self.permits)
     }
 
-    /// Ends the claims of an earlier process of this worker, in all partitions,
-    /// and makes every row of this partition due that is not settled for good.
-    /// Must run before any partition of this process is driven: it would end
-    /// its claims too.
+    /// Makes every row of this partition due that is not settled for good. A row
+    /// that an earlier process of this worker has claimed is due at once, or when
+    /// its lease has ended, see [`actions_of`]. Must run before this partition is
+    /// driven: it would end claims of this process too.
     pub async fn boot_sweep(&self) -> Result<u64, slipway_app::ports::store::Error> {
-        let reclaimed = self.context.stores.broker.attempt_reclaim(&self.worker).await?;
-        self.context.meter.reclaimed(&self.cluster, reclaimed);
-        self.late_sweep().await
+        let store = &self.context.stores.broker;
+        if self.earlier_claims() == EarlierClaims::TakenBack {
+            let reclaimed = store.attempt_reclaim(&self.worker, self.partition).await?;
+            self.context.meter.reclaimed(&self.cluster, reclaimed);
+        }
+        store.attempt_wake_all(self.partition).await
     }
 
-    /// The boot sweep of a partition that is added while others are running.
-    pub async fn late_sweep(&self) -> Result<u64, slipway_app::ports::store::Error> {
-        self.context.stores.broker.attempt_wake_all(self.partition).await
+    /// One remote engine, or none that is known, is enough for the claims to lapse.
+    fn earlier_claims(&self) -> EarlierClaims {
+        let served = self.engines.iter().into_iter().filter(|(of, _)| *of == self.partition);
+        let actions: Vec<_> = served.map(|(_, engine)| actions_of(engine.engine())).collect();
+        let local = !actions.is_empty() && !actions.contains(&Actions::Remote);
+        if local { Actions::InProcess } else { Actions::Remote }.earlier_claims()
     }
 
     /// Fails if the loop could not claim, or left due rows unclaimed, for
@@ -262,6 +269,28 @@ impl ResourceLoop {
             Err(error) => fail("the database does not answer", error.to_string()),
         }
     }
+}
+
+/// Who carries out the actions of an engine.
+///
+/// The local engine acts by system calls on threads of this process. Nothing of it is
+/// left to happen when the process is dead, and the next process of this worker
+/// begins only then:
+///
+/// - Whoever has the lock of the worker's name knows that the process before is over.
+///   The kernel closes the file of that lock after the last thread has ended, and a
+///   thread ends after its system call. A child between fork and exec has a copy of
+///   the file, so an agent that was being started runs its program by then. It becomes
+///   the agent only with the lock of its node directory, which a delete takes first.
+/// - A directory that was half made has a name of its own, and the engine removes it
+///   when it opens the root. What was not synced may be lost with the machine; the
+///   next observation shows that.
+/// - Two control planes on one root have a name each, and take back only their own
+///   claims. Their applies and deletes meet at the lock of the node directory.
+///
+/// A request to any other engine goes on without us.
+fn actions_of(engine: Engine) -> Actions {
+    if engine == Engine::Local { Actions::InProcess } else { Actions::Remote }
 }
 
 /// Whether the loop keeps up, for `/readyz`.

@@ -12,7 +12,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use slipway_app::Context;
 use slipway_app::ports::store::Error;
-use slipway_durable::Lease;
+use slipway_durable::{EarlierClaims, Lease};
 
 use crate::driver::{Loop, Pacing};
 use crate::periodic::{ClaimedTask, Tasks};
@@ -61,7 +61,10 @@ impl RetentionLoop {
     const BATCH_LIMIT: Duration = Duration::from_secs(10);
 
     pub fn new(context: Context, retention: Retention, worker: String) -> Self {
-        let tasks = Tasks::new(context.stores.clone(), worker, Self::LEASE);
+        // It acts on the database alone. A statement that outlives this process
+        // removes what is past its retention anyway.
+        let earlier_claims = EarlierClaims::TakenBack;
+        let tasks = Tasks::new(context.stores.clone(), worker, Self::LEASE, earlier_claims);
         Self { context, retention, tasks }
     }
 

@@ -59,7 +59,8 @@ impl Subscribers {
     }
 
     /// Creates missing subscriptions, and ends the claims of an earlier process
-    /// of this worker.
+    /// of this worker. Its only sink, the event log, writes a file in this process;
+    /// a sink that sends events elsewhere would have to let its claims lapse.
     async fn open(&self) -> Result<(), Error> {
         let store = &self.context.stores;
         store.events.subscription_reclaim(&self.worker).await?;

@@ -181,11 +181,11 @@ pub trait BrokerStore, intercepted by BrokerIntercept {
         lease: Duration,
     ) -> Result<Vec<ProvisionedResourceId>, Error>;
 
-    /// Ends the claims of an earlier process of this worker, which is known to
-    /// be over: the rows are due now, under a new claim token, so that the
-    /// earlier process cannot write any more. Covers every partition, since
-    /// this process works on none of them yet. Returns how many.
-    async fn attempt_reclaim(&self, worker: &str) -> Result<u64, Error>;
+    /// Ends the claims of an earlier process of this worker in this partition.
+    /// The process is known to be over, and so are its actions there. The rows
+    /// are due now, under a new claim token, so that the earlier process cannot
+    /// write any more. Called before this process claims there. Returns how many.
+    async fn attempt_reclaim(&self, worker: &str, partition: Partition) -> Result<u64, Error>;
 
     /// Makes these attempts due, settled or not. Keeps their proof of absence:
     /// the following tick revokes it under its claim if it also observes the

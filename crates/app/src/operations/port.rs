@@ -99,11 +99,14 @@ pub trait OperationsStore, intercepted by OperationsIntercept {
     /// How many resources the loop has yet to observe: due now, or claimed.
     async fn withheld_unchecked(&self) -> Result<u64, Error>;
 
-    /// Creates the task if it is missing, and makes it due within `within`. If
-    /// this worker has it, an earlier process did, which is known to be over: the
-    /// task is due now, under a new claim token. A process therefore calls this
-    /// before it claims the task, and not again.
-    async fn task_ensure(&self, name: &str, worker: &str, within: Duration) -> Result<(), Error>;
+    /// Creates the task if it is missing, and makes it due within `within`. A
+    /// claimed task keeps its due time: its holder sets the next one.
+    async fn task_ensure(&self, name: &str, within: Duration) -> Result<(), Error>;
+
+    /// Ends the claim of an earlier process of this worker on the task. The
+    /// process is known to be over, and so are its actions. The task is due now,
+    /// under a new claim token. Called before this process claims it.
+    async fn task_reclaim(&self, name: &str, worker: &str) -> Result<(), Error>;
 
     /// Claims the task if it is due and unclaimed.
     async fn task_claim(

@@ -274,7 +274,7 @@ async fn one_replica_at_a_time_scans_a_cluster() {
 async fn the_orphans_loop_ends_no_claim_of_another_loop() {
     for world in World::each("the_orphans_loop_ends_no_claim").await {
         let tasks = &world.context.stores.operations;
-        tasks.task_ensure("retention", "one", Duration::ZERO).await.unwrap();
+        tasks.task_ensure("retention", Duration::ZERO).await.unwrap();
         let claim = tasks.task_claim("retention", "one", TIMEOUT).await.unwrap().unwrap();
         let orphans = OrphanLoop::new(mk_finder(&world), "one".to_owned(), TIMEOUT);
         orphans.claim(4).await.unwrap();

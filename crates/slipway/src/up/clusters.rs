@@ -165,7 +165,7 @@ impl Clusters {
         self.partitions.engines.serve(partition, name, Arc::new(metered));
         self.heartbeat(name).await;
         let view = self.partitions.open(partition, name);
-        match view.resources.late_sweep().await {
+        match view.resources.boot_sweep().await {
             Ok(due) => tracing::info!(cluster = name, due, "a cluster is served from now on"),
             // As at the start: the loop claims the resources by their due time.
             Err(error) => tracing::warn!(

@@ -58,8 +58,8 @@ pub(super) async fn start(
         .iter()
         .map(|(partition, cluster)| partitions.open(*partition, cluster))
         .collect();
-    // All sweeps run before the first loop is driven: a sweep takes over the
-    // claims of the previous process of this worker, in every partition.
+    // A sweep runs before its loop is driven: it may take back the claims of the
+    // previous process of this worker in the partition.
     for PartitionView { cluster, resources, .. } in &first {
         match resources.boot_sweep().await {
             Ok(due) => {

@@ -1,7 +1,8 @@
 //! The name under which this process claims rows. The data directory keeps it,
 //! and a lock ensures that one process at a time has it. So a process that starts
-//! knows that the previous one of this name is dead, and takes over its claims at
-//! once instead of waiting for the leases to end.
+//! knows that the previous one of this name is dead. Where the actions died with it, on
+//! the local engine, the process takes back the claims at once; requests that were sent
+//! to a cluster may outlive it, and claims there lapse with their leases.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{Read, Write};

@@ -213,30 +213,30 @@ pub(super) async fn waking_all_wakes_what_is_not_settled(world: &World) {
     assert!(!claimed.iter().any(|claimed| claimed.id == settled.attempt));
 }
 
-pub(super) async fn a_worker_that_starts_again_takes_its_claims_back(world: &World) {
+pub(super) async fn a_restart_takes_back_local_claims_and_leaves_remote_ones_to_lapse(
+    world: &World,
+) {
     world.park_all().await;
+    let broker = &world.store.broker;
+    let claim = async |worker: &str, limit, lease| {
+        broker.attempt_claim(worker, world.partition, limit, lease).await.expect("a claim")
+    };
     let (mine, other) = (declared(world).await, declared(world).await);
-    let before = world
-        .store
-        .broker
-        .attempt_claim("first life", world.partition, 1, LEASE)
-        .await
-        .expect("a claim");
-    let others = world
-        .store
-        .broker
-        .attempt_claim("somebody else", world.partition, 1, LEASE)
-        .await
-        .expect("a claim");
+    let before = claim("first life", 1, LEASE).await;
+    let others = claim("somebody else", 1, LEASE).await;
     assert_eq!((before.len(), others.len()), (1, 1));
 
-    assert_eq!(world.store.broker.attempt_reclaim("first life").await.expect("an answer"), 1);
-    let after = world
-        .store
-        .broker
-        .attempt_claim("first life", world.partition, 10, LEASE)
-        .await
-        .expect("a claim");
+    // A start that does not take back: the rows are woken, and the lease has to end.
+    let elsewhere = Partition::new(world.uuid());
+    let ended = broker.attempt_reclaim("first life", elsewhere).await.expect("an answer");
+    assert_eq!(ended, 0, "a claim in another partition is left to lapse");
+    broker.attempt_wake_all(world.partition).await.expect("a wake");
+    assert_eq!(claim("first life", 10, LEASE).await, [], "not even its own worker has it before");
+
+    // A start that takes back.
+    let ended = broker.attempt_reclaim("first life", world.partition).await.expect("an answer");
+    assert_eq!(ended, 1);
+    let after = claim("first life", 10, Duration::ZERO).await;
     assert_eq!(after.len(), 1, "its own is due at once, the other's is left alone");
     assert_eq!(after[0].id, before[0].id);
     assert!(
@@ -244,4 +244,8 @@ pub(super) async fn a_worker_that_starts_again_takes_its_claims_back(world: &Wor
         "the first life is fenced off before the second claims"
     );
     assert!([mine.attempt, other.attempt].contains(&after[0].id));
+
+    let lapsed = claim("first life", 10, LEASE).await;
+    assert_eq!(lapsed.len(), 1, "a lease that has ended is due by itself");
+    assert_eq!(lapsed[0].claim_token.0, after[0].claim_token.0 + 1);
 }

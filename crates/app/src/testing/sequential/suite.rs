@@ -45,7 +45,7 @@ pub async fn conformance(store: Stores) {
     claims::a_release_sets_when_it_is_due_and_counts_failures(&world).await;
     claims::a_quarantined_row_has_a_blocker_and_is_released(&world).await;
     claims::waking_all_wakes_what_is_not_settled(&world).await;
-    claims::a_worker_that_starts_again_takes_its_claims_back(&world).await;
+    claims::a_restart_takes_back_local_claims_and_leaves_remote_ones_to_lapse(&world).await;
 
     renewals::a_renewed_claim_lasts_longer(&world).await;
     renewals::a_stale_claim_is_not_renewed(&world).await;
@@ -97,7 +97,7 @@ pub async fn conformance(store: Stores) {
     tasks::a_task_is_due_when_it_was_said_and_sooner_if_asked(&world).await;
     tasks::a_task_has_one_holder_and_late_ones_are_fenced(&world).await;
     tasks::a_task_loses_no_wake(&world).await;
-    tasks::a_worker_that_starts_again_gives_its_tasks_back(&world).await;
+    tasks::a_restart_takes_back_its_tasks_or_leaves_them_to_lapse(&world).await;
 
     explain::a_line_says_what_the_row_says(&world).await;
     explain::attempts_are_counted_by_phase(&world).await;

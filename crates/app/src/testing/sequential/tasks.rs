@@ -26,30 +26,25 @@ async fn find(world: &World, name: &str) -> Task {
 pub(super) async fn a_task_is_due_when_it_was_said_and_sooner_if_asked(world: &World) {
     let name = name(world);
     assert_eq!(claim(world, &name, LEASE).await, None, "there is no such task");
-    world.store.operations.task_ensure(&name, "other", HOUR).await.expect("a task");
+    world.store.operations.task_ensure(&name, HOUR).await.expect("a task");
     assert_eq!(claim(world, &name, LEASE).await, None, "not yet");
     let due = find(world, &name).await.due_at;
-    world.store.operations.task_ensure(&name, "other", HOUR * 2).await.expect("the same task");
+    world.store.operations.task_ensure(&name, HOUR * 2).await.expect("the same task");
     assert_eq!(find(world, &name).await.due_at, due, "never later than it was");
-    world
-        .store
-        .operations
-        .task_ensure(&name, "other", Duration::ZERO)
-        .await
-        .expect("the same task");
+    world.store.operations.task_ensure(&name, Duration::ZERO).await.expect("the same task");
     assert!(claim(world, &name, LEASE).await.is_some());
 }
 
 pub(super) async fn a_task_has_one_holder_and_late_ones_are_fenced(world: &World) {
     let name = name(world);
     let store = &world.store;
-    store.operations.task_ensure(&name, "other", Duration::ZERO).await.expect("a task");
+    store.operations.task_ensure(&name, Duration::ZERO).await.expect("a task");
     let late = claim(world, &name, Duration::ZERO).await.expect("it is due");
     let holder = claim(world, &name, LEASE).await.expect("that lease is over");
     assert!(holder > late);
     assert_eq!(claim(world, &name, LEASE).await, None, "somebody holds it");
     assert_eq!(find(world, &name).await.claimed_by.as_deref(), Some("suite"));
-    store.operations.task_ensure(&name, "other", Duration::ZERO).await.expect("the same task");
+    store.operations.task_ensure(&name, Duration::ZERO).await.expect("the same task");
     assert_eq!(claim(world, &name, LEASE).await, None, "its holder says when it is due");
 
     assert!(!store.operations.task_release(&name, late, HOUR, None).await.expect("an answer"));
@@ -73,7 +68,7 @@ pub(super) async fn a_task_has_one_holder_and_late_ones_are_fenced(world: &World
 pub(super) async fn a_task_loses_no_wake(world: &World) {
     let name = name(world);
     let store = &world.store;
-    store.operations.task_ensure(&name, "other", HOUR).await.expect("a task");
+    store.operations.task_ensure(&name, HOUR).await.expect("a task");
     store.operations.task_wake(&name).await.expect("a wake");
     let holder = claim(world, &name, LEASE).await.expect("it was woken");
     store.operations.task_wake(&name).await.expect("a wake");
@@ -85,19 +80,22 @@ pub(super) async fn a_task_loses_no_wake(world: &World) {
     assert_eq!(find(world, &name).await.last_error, None);
 }
 
-pub(super) async fn a_worker_that_starts_again_gives_its_tasks_back(world: &World) {
+pub(super) async fn a_restart_takes_back_its_tasks_or_leaves_them_to_lapse(world: &World) {
     let (name, other) = (name(world), name(world));
     let store = &world.store;
     for task in [&name, &other] {
-        store.operations.task_ensure(task, "other", Duration::ZERO).await.expect("a task");
+        store.operations.task_ensure(task, Duration::ZERO).await.expect("a task");
     }
     let worker = world.uuid().to_string();
     let dead =
         store.operations.task_claim(&name, &worker, LEASE).await.expect("an answer").expect("due");
     claim(world, &other, LEASE).await.expect("it is due");
     for task in [&name, &other] {
-        let ensured = store.operations.task_ensure(task, &worker, HOUR).await;
-        ensured.expect("the start of the next life");
+        store.operations.task_ensure(task, HOUR).await.expect("the start of the next life");
+    }
+    assert_eq!(claim(world, &name, LEASE).await, None, "the lease has to end first");
+    for task in [&name, &other] {
+        store.operations.task_reclaim(task, &worker).await.expect("its actions are over");
     }
     assert!(claim(world, &name, LEASE).await.is_some(), "due now");
     assert!(

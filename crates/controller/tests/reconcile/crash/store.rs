@@ -265,9 +265,9 @@ impl BrokerIntercept for FatedStore {
         self.after("commit:hold").await
     }
 
-    async fn attempt_reclaim(&self, worker: &str) -> Result<u64, Error> {
+    async fn attempt_reclaim(&self, worker: &str, partition: Partition) -> Result<u64, Error> {
         self.fate.alive().await;
-        let count = self.inner.broker.attempt_reclaim(worker).await?;
+        let count = self.inner.broker.attempt_reclaim(worker, partition).await?;
         self.after(if count == 0 { "commit:reclaim none" } else { "commit:reclaim some" }).await?;
         Ok(count)
     }

@@ -101,9 +101,12 @@ pub(crate) async fn quarantine(
     Ok(End::Commit(()))
 }
 
-/// Ends the claims of a worker that is known to be dead.
-pub(crate) async fn reclaim(connection: &mut Connection, worker: &str) -> Result<u64, Failure> {
-    Ok(ATTEMPTS.reclaim(connection, worker).await?)
+/// Ends the claims of a worker that is known to be dead, in one partition.
+pub(crate) async fn reclaim(
+    connection: &mut Connection,
+    (worker, partition): (&str, Partition),
+) -> Result<u64, Failure> {
+    Ok(ATTEMPTS.reclaim_in(connection, worker, partition.as_uuid()).await?)
 }
 
 /// Ends every claim and fences off its holder: every token is then at least `floor`.

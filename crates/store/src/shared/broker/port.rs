@@ -24,7 +24,7 @@ port! {
             -> () = claims::quarantine;
         statement attempt_renew(worker: &str, claims: &[Claimed], lease: Duration)
             -> Vec<ProvisionedResourceId> = claims::renew;
-        statement attempt_reclaim(worker: &str) -> u64 = claims::reclaim;
+        statement attempt_reclaim(worker: &str, partition: Partition) -> u64 = claims::reclaim;
         write attempt_wake(attempts: &[ProvisionedResourceId]) -> () = claims::wake;
         statement attempt_wake_all(partition: Partition) -> u64 = claims::wake_partition;
         read attempt_overdue(partition: Partition) -> Option<Duration> = claims::overdue;

@@ -25,7 +25,8 @@ port! {
         read withheld_list(page: Page<ProvisionedResourceId>)
             -> Vec<WithheldAction> = withheld::list;
         read withheld_unchecked() -> u64 = withheld::unchecked;
-        write task_ensure(name: &str, worker: &str, within: Duration) -> () = tasks::ensure;
+        statement task_ensure(name: &str, within: Duration) -> () = tasks::ensure;
+        statement task_reclaim(name: &str, worker: &str) -> () = tasks::reclaim;
         statement task_release(name: &str, claim: ClaimToken, next: Duration, error: Option<&str>)
             -> bool = tasks::release;
         statement task_wake(name: &str) -> () = tasks::wake;

@@ -7,7 +7,6 @@ use std::time::Duration;
 use slipway_app::operations::port::Task;
 use slipway_core::ids::ClaimToken;
 use slipway_durable::claim::{Claim, Demand, Failures, Release, Table, micros};
-use slipway_durable::database::End;
 use sqlx::Row as _;
 
 use super::{Connection, Db, Row};
@@ -26,9 +25,8 @@ pub(crate) const TASKS: Table<Db> = claimable!("periodic_tasks", {
 /// A claimed task keeps its due time: its holder sets the next one.
 pub(crate) async fn ensure(
     connection: &mut Connection,
-    (name, worker, within): (&str, &str, Duration),
-) -> Result<End<()>, Failure> {
-    TASKS.reclaim_in(connection, worker, name).await?;
+    (name, within): (&str, Duration),
+) -> Result<(), Failure> {
     sqlx::query(sql!(
         "INSERT INTO periodic_tasks (name, due_at) VALUES ($1, ",
         now,
@@ -43,7 +41,16 @@ pub(crate) async fn ensure(
     .bind(micros(within))
     .execute(&mut *connection)
     .await?;
-    Ok(End::Commit(()))
+    Ok(())
+}
+
+/// Ends the claim of a worker that is known to be dead.
+pub(crate) async fn reclaim(
+    connection: &mut Connection,
+    (name, worker): (&str, &str),
+) -> Result<(), Failure> {
+    TASKS.reclaim_in(connection, worker, name).await?;
+    Ok(())
 }
 
 pub(crate) async fn is_due(connection: &mut Connection, name: &str) -> Result<bool, Failure> {
