@@ -26,7 +26,8 @@ pub struct Error {
 /// The refusals that mean something to a caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reason {
-    /// The server did not answer; another request now would be in vain.
+    /// The server did not answer; another request now would be in vain. A write
+    /// may still take effect.
     NoAnswer,
     /// Nothing is at this path; a group at this path is not served. This proves
     /// nothing about an object.
@@ -117,6 +118,8 @@ fn reason(error: &kube::Error) -> Reason {
         401 => Reason::Unauthorized,
         403 if by_role(status) => Reason::Forbidden,
         404 => Reason::NotFound,
+        // Somebody on the way, or the server itself, did not wait for the end.
+        502 | 504 => Reason::NoAnswer,
         409 => match conflicting_fields(status) {
             fields if fields.is_empty() => Reason::Conflict,
             fields => Reason::FieldConflict(fields),
@@ -237,6 +240,13 @@ mod tests {
         let versions = Error::classify("apply x", &versions);
         assert_eq!(versions.reason(), &Reason::Conflict);
         assert!(versions.is_conflict() && managers.is_conflict());
+    }
+
+    #[test]
+    fn a_request_that_was_not_waited_for_is_not_answered() {
+        let reason = |code| Error::classify("apply x", &refusal(code, "R", None)).reason;
+        assert_eq!([reason(502), reason(504)], [Reason::NoAnswer, Reason::NoAnswer]);
+        assert_eq!([reason(500), reason(503)], [Reason::Refused, Reason::Refused]);
     }
 
     #[test]

@@ -45,6 +45,7 @@ impl Call<'_> {
             Err(Error::Conflict(_)) => "conflict",
             Err(Error::Superseded { .. }) => "superseded",
             Err(Error::Failed(_)) => "failed",
+            Err(Error::Unanswered(_)) => "abandoned",
         };
         answer
     }

@@ -42,9 +42,9 @@ use crate::ports::store::{self, CorruptRow};
 
 /// How long one outside action, or one observation, may take under a lease of
 /// this length. An action starts only with more lease left than this, and is
-/// abandoned after it: actions are idempotent, and the next observation shows
-/// the result. A third of the lease, because loading and observing before the
-/// action and recording after it each get as much again.
+/// abandoned after it. Its claim then lapses, actions are idempotent, and the next
+/// observation shows the result. A third of the lease, because loading and
+/// observing before the action and recording after it each get as much again.
 pub fn action_deadline(lease: Duration) -> Duration {
     lease / 3
 }
@@ -132,6 +132,9 @@ enum Ticked {
     Overtaken,
     /// The lease is about to end; no action started, and the next tick acts.
     Expiring,
+    /// The action was not answered, and that could not be recorded, because
+    /// another writer was faster or for an error of our own. The claim lapses.
+    Unanswered(Option<String>),
     /// An error of our own, with its message.
     Failed(String),
 }
@@ -293,7 +296,7 @@ impl Ticked {
             Self::Unchanged(_) => TickOutcome::Unchanged,
             Self::Overtaken => TickOutcome::Overtaken,
             Self::Expiring => TickOutcome::Expiring,
-            Self::Failed(_) => TickOutcome::Failed,
+            Self::Unanswered(_) | Self::Failed(_) => TickOutcome::Failed,
         }
     }
 }

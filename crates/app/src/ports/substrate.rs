@@ -32,9 +32,13 @@ pub enum Error {
     /// A worker with a newer claim wrote the object; this one must stop.
     #[error("the object was written under claim {found:?}, which is newer than {ours:?}")]
     Superseded { ours: ClaimToken, found: ClaimToken },
-    /// The substrate could not be reached or refused.
+    /// The substrate refused, or was not asked.
     #[error("{0}")]
     Failed(String),
+    /// The substrate was asked and did not answer: the action may still take
+    /// effect.
+    #[error("{0}")]
+    Unanswered(String),
 }
 
 /// Requests a page of the inventory of a cluster or root.

@@ -11,6 +11,7 @@ use slipway_controller::driver::Loop;
 use slipway_controller::resources::ResourceLoop;
 use slipway_core::blocker::BlockerCode;
 use slipway_core::broker::phase::Phase;
+use slipway_core::catalog::blueprint_version::Engine;
 use slipway_core::ids::ClaimToken;
 use slipway_durable::{Lease, Moment};
 
@@ -78,6 +79,79 @@ async fn a_claim_about_to_end_begins_nothing_and_blames_nobody() {
         assert_eq!(claimed.len(), 1);
         resources.work(claimed, Lease::new(asked_before, lease)).await;
         assert_eq!(*substrate.claims.lock().unwrap(), [ClaimToken(2)], "the next tick acts");
+    }
+}
+
+/// Requests of the earlier life may still arrive at a cluster; the local engine died
+/// with the process.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_life_takes_back_local_claims_and_waits_for_remote_ones() {
+    let lease = Duration::from_secs(3);
+    for world in World::each("a_new_life_takes_back").await {
+        let born = |engine| {
+            let substrate = Arc::new(Simulated::of(engine));
+            let engines = Engines::new(world.node_settings.clone());
+            let engines = engines.serving(world.partition, "one", substrate);
+            let (context, worker) = (world.context.clone(), "test".to_owned());
+            ResourceLoop::new(context, engines, worker, world.partition, lease, SWEEP)
+        };
+        world.declare("web").await;
+        let first = born(Engine::Local).claim(50).await.unwrap();
+        assert_eq!(first.len(), 1);
+
+        let local = born(Engine::Local);
+        local.boot_sweep().await.unwrap();
+        let before_second = Moment::now();
+        let second = local.claim(50).await.unwrap();
+        assert_eq!(second.len(), 1, "the claim of the first life is taken back");
+        assert!(second[0].claim_token.0 > first[0].claim_token.0 + 1, "and fenced off");
+
+        let remote = born(Engine::Crossplane);
+        remote.boot_sweep().await.unwrap();
+        let third = world.claim_when_due(&remote).await;
+        assert!(before_second.elapsed() >= lease, "the claim of the second life has to lapse");
+        assert_eq!(third[0].claim_token.0, second[0].claim_token.0 + 1);
+    }
+}
+
+/// What was sent may still arrive. A tick that observed before would mint a token anew,
+/// and a machine would come up with the old one. Neither a retry nor a new decision of
+/// somebody, nor a record that was refused for it, ends the claim.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_claim_of_an_action_without_an_answer_lapses() {
+    // An action times out after one second.
+    let lease = Duration::from_secs(3);
+    for deleted_meanwhile in [false, true] {
+        for world in World::each("an_action_without_an_answer").await {
+            let substrate = mk_slow(Duration::from_secs(3_600));
+            let resources = mk_loop(&world, &substrate, lease);
+            let id = world.declare("web").await;
+            let asked_before = Moment::now();
+            let claimed = resources.claim(50).await.unwrap();
+            assert_eq!(claimed.len(), 1);
+            let delete = async {
+                while deleted_meanwhile && substrate.under_way.load(Ordering::SeqCst) == 0 {
+                    tokio::task::yield_now().await;
+                }
+                if deleted_meanwhile {
+                    world.delete(id).await;
+                }
+            };
+            let worked = resources.work(claimed.clone(), Lease::new(asked_before, lease));
+            let (errors, ()) = tokio::join!(worked, delete);
+            assert_eq!(errors, Vec::<String>::new());
+            let seen = world.get(id).await;
+            if deleted_meanwhile {
+                assert!(seen.blockers.is_empty(), "the record was refused: {:?}", seen.blockers);
+            } else {
+                let [blocker] = &seen.blockers[..] else { panic!("{:?}", seen.blockers) };
+                assert_eq!(blocker.code, BlockerCode::ApplyFailed);
+                world.delete(id).await;
+            }
+            let again = world.claim_when_due(&resources).await;
+            assert!(asked_before.elapsed() >= lease, "the next tick waits for the lease");
+            assert_eq!(again[0].claim_token.0, claimed[0].claim_token.0 + 1);
+        }
     }
 }
 

@@ -59,6 +59,10 @@ pub enum Outcome {
     },
     /// Attempted and failed; the loop backs off.
     Failed(Obstacle),
+    /// Attempted, and nobody answered: it may still take effect. The claim is
+    /// not released. It lapses, so that the next tick observes the effect of
+    /// whatever arrived within the lease.
+    Unanswered(Obstacle),
 }
 
 /// The outside action that the application executes.

@@ -1,6 +1,6 @@
 //! The end of a tick: turns observation, decision and outcome into a phase, an
 //! event, history, blockers and the time of the next observation, in one commit
-//! that also releases the claim. [`crate::broker::decide`] is the start of the tick.
+//! that also releases the claim, unless its action may still take effect. [`crate::broker::decide`] is the start of the tick.
 
 use std::time::Duration;
 
@@ -99,13 +99,16 @@ pub fn record(
         transition_to(&mut commit, snapshot, &attempt, tick, actor);
     }
 
+    let unanswered = matches!(tick.outcome, Outcome::Unanswered(_));
     let failures = match tick.outcome {
-        Outcome::Failed(_) => snapshot.failures.saturating_add(1),
+        Outcome::Failed(_) | Outcome::Unanswered(_) => snapshot.failures.saturating_add(1),
         Outcome::Done | Outcome::Blocked(_) | Outcome::Withheld { .. } => 0,
     };
     let gone = snapshot.attempt.phase() == Phase::Deleted;
     let again = gone.then(|| deletion_verification::conclude(&mut commit, snapshot, tick, actor));
     let recheck = match again {
+        // When the claim has lapsed, at the latest.
+        _ if unanswered => Recheck::After(tick.pace.lease),
         _ if deregistered => Recheck::Now,
         Some(again) if failures == 0 => again,
         _ => recheck(snapshot, &attempt, failures, tick),
@@ -118,12 +121,14 @@ pub fn record(
     if snapshot.observed.as_ref() != Some(&seen) {
         commit.writes.push(Write::Broker(BrokerWrite::ObservedReplace(attempt.id(), seen)));
     }
-    commit.writes.push(Write::Release(Release {
-        subject: attempt.id().into(),
-        claim_token: tick.read.claim_token,
-        recheck,
-        failures,
-    }));
+    if !unanswered {
+        commit.writes.push(Write::Release(Release {
+            subject: attempt.id().into(),
+            claim_token: tick.read.claim_token,
+            recheck,
+            failures,
+        }));
+    }
     Ok(commit)
 }
 
@@ -331,7 +336,9 @@ fn assess(
             evidence(tick),
         ));
     }
-    if let Outcome::Blocked(obstacle) | Outcome::Failed(obstacle) = &tick.outcome {
+    if let Outcome::Blocked(obstacle) | Outcome::Failed(obstacle) | Outcome::Unanswered(obstacle) =
+        &tick.outcome
+    {
         blockers.push(raise(obstacle.code, obstacle.message.clone(), evidence(tick)));
     }
     if let Outcome::Withheld { code, message, evidence } = &tick.outcome {

@@ -7,7 +7,7 @@ use slipway_cluster::{DynamicObject, Facts, ObjectRef, Reason};
 use slipway_core::broker::observation::CompositeReport;
 use slipway_render::{RenderedComposite, composite, injection};
 
-use super::engine::{CrossplaneSubstrate, Index, failed, key_of, object_of, shown};
+use super::engine::{CrossplaneSubstrate, Index, failed, key_of, not_written, object_of, shown};
 use super::live_object::LiveObject;
 use super::{FIELD_MANAGER, observe};
 
@@ -58,7 +58,7 @@ pub(super) async fn apply(
                 return Ok(report);
             }
             Err(error) if error.is_conflict() => {}
-            Err(error) => return Err(failed(error)),
+            Err(error) => return Err(not_written(error)),
         }
         live = observe::fetch(engine, kind, &address).await.map_err(failed)?;
     }
@@ -164,7 +164,7 @@ pub(super) async fn delete(
     let left = match engine.connection().delete(&object, uid).await {
         Ok(left) => left,
         Err(error) if error.is_conflict() => return Err(Error::Conflict(error.to_string())),
-        Err(error) => return Err(failed(error)),
+        Err(error) => return Err(not_written(error)),
     };
     match left.as_ref().and_then(LiveObject::parse) {
         Some(live) if *live.uid == *uid => {
@@ -207,7 +207,7 @@ async fn release(
                 return Ok(());
             }
             Err(error) if error.is_conflict() => {}
-            Err(error) => return Err(failed(error)),
+            Err(error) => return Err(not_written(error)),
         }
         live = match observe::fetch(engine, kind, address).await.map_err(failed)? {
             Some(live) => live,

@@ -211,6 +211,11 @@ pub(super) fn failed(error: slipway_cluster::Error) -> Error {
     Error::Failed(error.into_message())
 }
 
+/// The error of a write: one that nobody answered may still take effect.
+pub(super) fn not_written(error: slipway_cluster::Error) -> Error {
+    if error.is_no_answer() { Error::Unanswered(error.into_message()) } else { failed(error) }
+}
+
 pub(super) fn resource(kind: &CompositeType) -> ApiResource {
     api_resource(&kind.api_version(), &kind.kind, &kind.plural)
 }

@@ -19,7 +19,7 @@ use slipway_render::{
 use tracing::Instrument;
 
 use super::{Acted, Batch, Item, Ticked, address, tick_span};
-use crate::ports::substrate::Address;
+use crate::ports::substrate::{Address, Error};
 
 /// A token drawn for an apply: what is recorded, and what is injected.
 #[derive(Debug)]
@@ -114,7 +114,7 @@ impl Batch<'_> {
             }
         };
         let deadline = self.action_deadline;
-        let failed = |message: String| Outcome::Failed(Obstacle { code, message });
+        let unanswered = |message: String| Outcome::Unanswered(Obstacle { code, message });
         Some(match tokio::time::timeout(deadline, action).await {
             Ok(Ok(seen)) => {
                 if let Some(report) = seen
@@ -124,10 +124,11 @@ impl Batch<'_> {
                 }
                 Outcome::Done
             }
-            Ok(Err(error)) => failed(error.to_string()),
+            Ok(Err(Error::Unanswered(message))) => unanswered(message),
+            Ok(Err(error)) => Outcome::Failed(Obstacle { code, message: error.to_string() }),
             Err(_) => {
                 let limit = deadline.as_millis();
-                failed(format!("the substrate did not answer within {limit} ms"))
+                unanswered(format!("the substrate did not answer within {limit} ms"))
             }
         })
     }

@@ -26,6 +26,19 @@ struct Done {
     transitioned: Vec<Transition>,
 }
 
+impl Done {
+    /// Could not be recorded. The claim of an action without an answer lapses
+    /// all the same.
+    fn missed(self, ticked: Ticked) -> Ended {
+        let ticked = match (&self.outcome, ticked) {
+            (Outcome::Unanswered(_), Ticked::Failed(error)) => Ticked::Unanswered(Some(error)),
+            (Outcome::Unanswered(_), _) => Ticked::Unanswered(None),
+            (_, ticked) => ticked,
+        };
+        (self.item.snapshot, ticked)
+    }
+}
+
 /// A tick that failed by an error of our own: the claim, the number of failures
 /// in a row before it as far as known, and the message.
 type Fault = (Claimed, i32, String);
@@ -95,10 +108,7 @@ impl Batch<'_> {
             let snapshot = &done.item.snapshot;
             let (id, revision) = (snapshot.attempt.id(), snapshot.attempt.revision());
             match pure(|| self.record(&done, snapshot)) {
-                Err(refusal) => {
-                    let ticked = Ticked::of(&refusal.into());
-                    ended.push((done.item.snapshot, ticked));
-                }
+                Err(refusal) => ended.push(done.missed(Ticked::of(&refusal.into()))),
                 Ok(commit) => match commit.only_release() {
                     Some(release) => {
                         ended.push((done.item.snapshot, Ticked::Unchanged(release)));
@@ -117,8 +127,7 @@ impl Batch<'_> {
                 ended.extend(recorded.map(|done| self.recorded(done)));
             }
             Err(error) => {
-                let failed = |done: Done| (done.item.snapshot, Ticked::of(&error));
-                ended.extend(open.into_values().map(failed));
+                ended.extend(open.into_values().map(|done| done.missed(Ticked::of(&error))));
                 return ended;
             }
         }
@@ -130,7 +139,7 @@ impl Batch<'_> {
         let decided = self.decide_each(open, rule).await.into_iter();
         ended.extend(decided.map(|(done, written)| match written {
             Ok(()) => self.recorded(done),
-            Err(ticked) => (done.item.snapshot, ticked),
+            Err(ticked) => done.missed(ticked),
         }));
         ended
     }
@@ -185,6 +194,10 @@ impl Batch<'_> {
                 Ticked::Expiring => {
                     tracing::debug!("the claim is about to end; the next tick acts");
                     releases.push(again);
+                }
+                Ticked::Unanswered(error) => {
+                    tracing::debug!(error, "an action was not answered; the claim lapses");
+                    errors.extend(error.map(|error| format!("{attempt}: {error}")));
                 }
                 Ticked::Failed(message) => {
                     tracing::warn!(error = message, "a tick failed; the resource is tried again");

@@ -75,7 +75,7 @@ impl FatedSubstrate {
 
     async fn after(&self, name: &str) -> Result<(), Error> {
         if self.fate.survive(format!("{name}/after")).await {
-            return Err(Error::Failed("the answer was lost".to_owned()));
+            return Err(Error::Unanswered("the answer was lost".to_owned()));
         }
         Ok(())
     }

@@ -317,6 +317,22 @@ fn a_failed_action_backs_off_and_is_shown() {
     assert_eq!(delays, [after(250), after(500), after(1_000), after(30_000)]);
 }
 
+/// Invariant 6. What was sent may still arrive, and the next tick must not decide before.
+#[test]
+fn an_action_without_an_answer_is_shown_and_keeps_its_claim() {
+    let snapshot = mk_snapshot(Phase::Provisioning);
+    let report = mk_report(false);
+    let decision = decided(&snapshot, &report);
+    let silent = Tick {
+        outcome: Outcome::Unanswered(Obstacle::new(BlockerCode::ApplyFailed, "no answer")),
+        ..tick(&snapshot, &report, &decision)
+    };
+    let commit = record(&snapshot, &silent, &mk_actor()).unwrap();
+    assert_eq!(blockers(&commit)[0].code, BlockerCode::ApplyFailed);
+    assert_eq!(blockers(&commit)[0].next_retry_at, Some(snapshot.now.plus(LEASE)));
+    assert!(!commit.writes.iter().any(|write| matches!(write, Write::Release(_))), "{commit:?}");
+}
+
 /// Invariant 6.
 #[test]
 fn a_tick_whose_claim_was_lost_writes_nothing() {
