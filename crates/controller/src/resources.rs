@@ -233,13 +233,12 @@ impl ResourceLoop {
         store.attempt_wake_all(self.partition).await
     }
 
-    /// One remote engine is enough for the claims of the partition to lapse.
+    /// One remote engine, or none that is known, is enough for the claims to lapse.
     fn earlier_claims(&self) -> EarlierClaims {
-        let engines = self.engines.iter().into_iter().filter(|(of, _)| *of == self.partition);
-        let remote = engines
-            .map(|(_, engine)| actions_of(engine.engine()))
-            .find(|actions| *actions == Actions::Remote);
-        remote.unwrap_or(Actions::InProcess).earlier_claims()
+        let served = self.engines.iter().into_iter().filter(|(of, _)| *of == self.partition);
+        let actions: Vec<_> = served.map(|(_, engine)| actions_of(engine.engine())).collect();
+        let local = !actions.is_empty() && !actions.contains(&Actions::Remote);
+        if local { Actions::InProcess } else { Actions::Remote }.earlier_claims()
     }
 
     /// Fails if the loop could not claim, or left due rows unclaimed, for

@@ -53,6 +53,19 @@ impl Done {
     }
 }
 
+impl Done {
+    /// Could not be recorded. The claim of an action without an answer lapses
+    /// all the same.
+    fn missed(self, ticked: Ticked) -> Ended {
+        let ticked = match (&self.outcome, ticked) {
+            (Outcome::Unanswered(_), Ticked::Failed(error)) => Ticked::Unanswered(Some(error)),
+            (Outcome::Unanswered(_), _) => Ticked::Unanswered(None),
+            (_, ticked) => ticked,
+        };
+        (self.item.snapshot, ticked)
+    }
+}
+
 /// A tick that failed by an error of our own: the claim, the number of failures
 /// in a row before it as far as known, and the message.
 type Fault = (Claimed, i32, String);

@@ -10,6 +10,7 @@ use crate::model::state::{Level, Name};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Transition {
     Change,
+    ChangeBack,
     Delete,
     Declare,
     Undeclare,
@@ -55,7 +56,7 @@ pub(super) enum Property {
     /// which resources are admitted.
     NothingInUseIsDeleted,
     /// A row that waits for nothing agrees with its object. A composite is there if it is
-    /// wanted, with the token that the registry has; the only exception is `came_back`.
+    /// wanted, with the token that the registry has; the only exception is `drifted`.
     /// A shared object to which resources are admitted is there.
     ASettledRowAgrees,
     /// From every state there is a path to a settled one that agrees, without
@@ -82,9 +83,10 @@ impl Model for Config {
 
     fn transitions() -> Vec<Transition> {
         use Transition::{
-            By, Change, Declare, Delete, Land, LandAgain, Lapse, Lose, Undeclare, Vanish, Verify,
+            By, Change, ChangeBack, Declare, Delete, Land, LandAgain, Lapse, Lose, Undeclare,
+            Vanish, Verify,
         };
-        let mut all = vec![Change, Delete, Declare, Undeclare, Vanish, Verify, Lapse];
+        let mut all = vec![Change, ChangeBack, Delete, Declare, Undeclare, Vanish, Verify, Lapse];
         all.extend((0..REQUESTS).flat_map(|slot| [Land(slot), LandAgain(slot), Lose(slot)]));
         for name in Name::BOTH {
             all.extend(Move::ALL.map(|made| By(name, made)));
@@ -106,7 +108,7 @@ impl Model for Config {
     fn broken_in(&self, state: &State) -> Broken {
         let settled = !state.row.due && state.row.holder.is_none();
         let agrees = match self.kind {
-            Kind::Composite => state.came_back || self.agrees(state),
+            Kind::Composite => state.drifted || self.agrees(state),
             Kind::Shared => state.object.is_some() || !self.is_in_use(state),
         };
         (settled && !agrees).then_some(Property::ASettledRowAgrees)
@@ -122,10 +124,12 @@ impl Model for Config {
 
     fn is_disturbance(transition: Transition) -> bool {
         use Transition::{
-            By, Change, Declare, Delete, Land, LandAgain, Lapse, Lose, Undeclare, Vanish, Verify,
+            By, Change, ChangeBack, Declare, Delete, Land, LandAgain, Lapse, Lose, Undeclare,
+            Vanish, Verify,
         };
         match transition {
-            Change | Delete | Declare | Undeclare | Vanish | LandAgain(_) | Lose(_) => true,
+            Change | ChangeBack | Delete | Declare | Undeclare | Vanish | LandAgain(_)
+            | Lose(_) => true,
             Verify | Lapse | Land(_) => false,
             By(_, made) => matches!(made, Move::Crash | Move::GiveUp),
         }
@@ -141,7 +145,7 @@ impl Model for Config {
         let [a, b] = state.workers;
         vec![
             format!("     {:?}", state.row),
-            format!("     object {:?}, came back {}", state.object, state.came_back),
+            format!("     object {:?}, drifted {}", state.object, state.drifted),
             format!("     requests {:?}", state.requests.iter().flatten().collect::<Vec<_>>()),
             format!("     A: {a:?}"),
             format!("     B: {b:?}"),
@@ -175,6 +179,11 @@ impl Config {
                 state.outdate_contents();
                 wake(state);
             }
+            Transition::ChangeBack if !shared && wanted == Level::There => {
+                state.object.filter(|object| object.content == Content::Outdated)?;
+                state.revert_content();
+                wake(state);
+            }
             Transition::Delete if !shared && wanted == Level::There => want(state, Level::Gone),
             Transition::Declare if self.rules.deletion_is_taken_back && wanted == Level::Gone => {
                 want(state, Level::There);
@@ -185,7 +194,7 @@ impl Config {
                 wake(state);
             }
             // The placement loop passes over every cluster at an interval.
-            Transition::Verify if (state.came_back || shared) && !state.row.due => wake(state),
+            Transition::Verify if (state.drifted || shared) && !state.row.due => wake(state),
             Transition::Lapse if state.row.holder.is_some() => {
                 state.row.holder = None;
                 state.row.due = true;
@@ -381,8 +390,8 @@ impl Config {
     fn put(&self, state: &mut State, write: Write, after: Object) -> Broken {
         let Some(before) = state.object.replace(after) else {
             state.outdate_uids();
-            // A newer claim deleted the object, or settled on its absence.
-            state.came_back = write == Write::Create && state.row.wanted == Level::Gone;
+            // A newer claim deleted the object, or found it absent.
+            state.drifted = write == Write::Create && state.row.wanted == Level::Gone;
             return None;
         };
         // An object carries the claim that wrote it, or the count of its removals. What
@@ -399,6 +408,11 @@ impl Config {
             state.outdate_versions();
         }
         let older = self.kind == Kind::Composite && before.writer > after.writer;
+        if self.kind == Kind::Composite && state.row.wanted == Level::There {
+            // A newer claim found nothing to write.
+            let named = write == Write::Update(Read::Unchanged) && !older;
+            state.drifted = named && after.content == Content::Outdated;
+        }
         older.then_some(Property::NoOlderClaimOnTop)
     }
 
@@ -476,7 +490,7 @@ fn act_on_composite(state: &mut State, claim: Claim, seen: Option<(Read, Content
 
 fn remove(state: &mut State) {
     state.object = None;
-    state.came_back = false;
+    state.drifted = false;
     state.outdate_uids();
 }
 

@@ -12,12 +12,13 @@
 //!
 //! - *A composite.* No write replaces what a newer claim wrote. Where a row is settled,
 //!   the object carries the token that the registry has. Nothing that is wanted is
-//!   deleted. One thing remains: the create of an older claim may make the object again
-//!   after a newer claim deleted it, or saw that it was absent. The row is settled then
-//!   and does not agree; deletion verification or the scan finds it, and the next tick
-//!   deletes it. While a lease is waited for after a death and after a request without
-//!   an answer, the model of claims shows that this needs a request that takes longer
-//!   than its lease.
+//!   deleted. One thing remains. A newer claim may settle without a write, because the
+//!   object is gone or already as it should be, and the request of an older claim then
+//!   finds exactly what it names: its create makes the object again, or its update
+//!   changes the version that it read. Deletion verification, the scan or the watch
+//!   finds that, and the next tick corrects it. The model of claims shows that this needs
+//!   a request that takes longer than its lease, because the lease is waited for after a
+//!   death and after a request without an answer.
 //! - *A shared object.* Nothing is deleted that somebody was admitted to, and what
 //!   somebody was admitted to is there.
 //! - *Both.* From every state the undisturbed loop comes to rest, with object and row
@@ -28,10 +29,11 @@
 //! | transition | code that it models |
 //! |---|---|
 //! | `Change` | composite: a decision that changes what the object should carry (a token by hand, `nodes::token`; a new version of the blueprint) |
+//! | `ChangeBack` | composite: what the object should carry is again what it carries, without a write |
 //! | `Delete` | composite: `broker::delete`; nobody takes it back |
 //! | `Declare`, `Undeclare` | shared: the first declaration that needs the object; the last resource that needed it is gone |
 //! | `Vanish` | somebody deletes the object; the watch wakes the row |
-//! | `Verify` | composite: deletion verification and the scan for orphans find an object without a reason. Shared: the next pass of the placement loop |
+//! | `Verify` | composite: deletion verification, the scan for orphans or the watch finds that the object is not as it was settled. Shared: the next pass of the placement loop |
 //! | `Lapse` | the lease of a claim has ended |
 //! | `Land`, `LandAgain`, `Lose` | the API server carries out a request, carries it out and will do so once more, or never hears of it. `CrossplaneSubstrate` sends it: `crossplane/act.rs` for composites, `crossplane/management.rs` for shared objects, with the conditions of [`config::Conditions`] |
 //! | `Claim` | `attempt_claim` or `task_claim`, load and observation |

@@ -104,9 +104,10 @@ pub(super) struct State {
     pub(super) object: Option<Object>,
     pub(super) requests: [Option<Request>; REQUESTS],
     pub(super) workers: [Worker; 2],
-    /// A create made the object again that a newer claim has deleted, or has seen to be
-    /// absent. The loop finds it by `Verify`.
-    pub(super) came_back: bool,
+    /// A late request changed what a newer claim had settled on without a write: a
+    /// create made the object that was deleted or absent, or an update reached the version
+    /// that the newer claim saw. The loop finds it by `Verify`.
+    pub(super) drifted: bool,
 }
 
 impl State {
@@ -124,7 +125,7 @@ impl State {
             object: None,
             requests: [None; REQUESTS],
             workers: [Worker::Idle; 2],
-            came_back: false,
+            drifted: false,
         }
     }
 
@@ -177,6 +178,14 @@ impl State {
             {
                 *content = Content::Outdated;
             }
+        }
+    }
+
+    /// The row has again what the object carries.
+    pub(super) fn revert_content(&mut self) {
+        self.outdate_contents();
+        if let Some(object) = &mut self.object {
+            object.content = Content::Present;
         }
     }
 

@@ -28,9 +28,12 @@ fn holds(config: &Config) {
     // workers are interchangeable: what one of them does is checked for both.
     let mut unused = match config.kind {
         Kind::Composite => vec![Transition::Declare, Transition::Undeclare],
-        Kind::Shared => {
-            vec![Transition::Change, Transition::Delete, Transition::By(Name::A, Move::Record)]
-        }
+        Kind::Shared => vec![
+            Transition::Change,
+            Transition::ChangeBack,
+            Transition::Delete,
+            Transition::By(Name::A, Move::Record),
+        ],
     };
     if config.rules.earlier_claims == EarlierClaims::Lapse {
         unused.push(Transition::By(Name::A, Move::Restart));
