@@ -83,7 +83,11 @@ fn definition(kind: &CompositeType) -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": { "name": format!("{}.{}", kind.plural, kind.group) },
+        "metadata": {
+            "name": format!("{}.{}", kind.plural, kind.group),
+            // Kubernetes wants it in groups that end in k8s.io.
+            "annotations": { "api-approved.kubernetes.io": "unapproved, for a test" },
+        },
         "spec": {
             "group": kind.group,
             "scope": kind.scope.as_str(),
@@ -97,6 +101,8 @@ fn definition(kind: &CompositeType) -> Value {
                         "userData": { "type": "string" },
                         "zone": { "type": "string", "default": "somewhere" },
                         "resourceRefs": { "type": "array", "items": any },
+                        "endpoint": any,
+                        "credentials": any,
                     } },
                     "status": any,
                 } } },
