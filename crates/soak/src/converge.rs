@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::agents;
+use super::cluster::Cluster;
 use super::model::{Desired, Filling};
 use super::run::Soak;
 use super::world::nap;
@@ -30,6 +31,7 @@ pub(super) struct Deviation {
 impl Soak {
     /// Undoes every fault, waits for convergence, then checks everything.
     pub(super) fn converge(&mut self) -> anyhow::Result<()> {
+        self.unfreeze()?;
         self.world.undo_all()?;
         for slot in 0..self.slots.len() {
             self.resolve(slot)?;
@@ -39,6 +41,7 @@ impl Soak {
         let limit = REST_LIMIT + REST_PER_SLOT * slots;
         loop {
             let deviations = self.deviations()?;
+            self.check_changes();
             if deviations.is_empty() {
                 break;
             }
@@ -52,7 +55,10 @@ impl Soak {
             self.world.pass(POLL)?;
         }
         self.tally.longest_converging = self.tally.longest_converging.max(begun.elapsed());
-        self.verify()
+        self.check_at_rest()?;
+        self.verify()?;
+        self.world.cluster.iter_mut().for_each(Cluster::begin_faults);
+        Ok(())
     }
 
     /// The remaining deviations from the desired state. Forces the drain, as an
@@ -98,7 +104,15 @@ impl Soak {
             let text = format!("resource {id} is known to nobody: {resource}");
             deviations.push(Deviation { slot: None, text });
         }
-        self.compare_processes(&ready, &mut deviations)?;
+        match &self.world.cluster {
+            Some(cluster) => self.compare_composites(cluster, &ready, &mut deviations)?,
+            None => self.compare_processes(&ready, &mut deviations)?,
+        }
+        let waiting = self.place_all()?;
+        if waiting > 0 {
+            let text = format!("{waiting} projects are not placed on the cluster again");
+            deviations.push(Deviation { slot: None, text });
+        }
         Ok(deviations)
     }
 

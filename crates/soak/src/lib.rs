@@ -1,6 +1,7 @@
 //! The soak: real control planes, real agents, and a random schedule of
 //! declarations, deletions and faults, with a model that knows the expected
-//! state. `cargo xtask soak` builds and runs it.
+//! state, on the local engine or on a real Kubernetes API. `cargo xtask soak`
+//! builds and runs it.
 //!
 //! The schedule is drawn from the seed before anything starts, so the same seed
 //! gives the same operations in the same order. Their timing on the machine
@@ -9,7 +10,8 @@
 //! requests asked for.
 //!
 //! Owns: every process it starts, and their folder. Must not: touch the product
-//! other than through its API, its processes and the files of its nodes.
+//! other than through its API, its processes, the files of its nodes and the
+//! objects on its cluster.
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -21,6 +23,7 @@ mod options;
 mod schedule;
 
 mod agents;
+mod cluster;
 mod lines;
 mod plane;
 mod program;

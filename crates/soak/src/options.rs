@@ -9,13 +9,19 @@ cargo xtask soak [OPTION...]
 
   --minutes N | --seconds N       how long the schedule is            [1 minute]
   --seed S                        the schedule is drawn from this     [1]
-  --scenario mixed|replicas       everything at random, or many resources while
-                                  control planes are killed and paused [mixed]
+  --scenario mixed|replicas|cluster
+                                  everything at random; or many resources while
+                                  control planes are killed and paused; or a
+                                  real Kubernetes API behind a proxy that
+                                  delays, drops and duplicates requests [mixed]
   --database sqlite|postgres      [sqlite; postgres with two replicas]
   --replicas 1|2                  control planes that share the work  [1; 2 for replicas]
-  --resources M                   handles that are used               [16; 200 for replicas]
+  --resources M                   handles that are used               [16; 200 for replicas,
+                                  12 for cluster]
   --debug                         soak the debug build                [release]
-  --binary FILE                   soak this program, build nothing
+  --binary FILE                   soak this program, do not build it
+  --standin FILE                  for cluster: this crossplane-standin, do not
+                                  build it
   --keep                          leave the folder with logs and nodes behind
   --print                         only print the schedule
 
@@ -29,6 +35,8 @@ pub(super) enum Scenario {
     Mixed,
     /// Declares all resources at once; only control planes get faults.
     Replicas,
+    /// The engine crossplane on a real Kubernetes API, behind a proxy with faults.
+    Cluster,
 }
 
 impl fmt::Display for Scenario {
@@ -36,6 +44,7 @@ impl fmt::Display for Scenario {
         f.write_str(match self {
             Self::Mixed => "mixed",
             Self::Replicas => "replicas",
+            Self::Cluster => "cluster",
         })
     }
 }
@@ -65,6 +74,7 @@ pub(super) struct Options {
     pub(super) resources: usize,
     pub(super) debug: bool,
     pub(super) binary: Option<PathBuf>,
+    pub(super) standin: Option<PathBuf>,
     pub(super) keep: bool,
     pub(super) print: bool,
 }
@@ -94,6 +104,7 @@ impl Options {
                     parsed.scenario = Some(match value()?.as_str() {
                         "mixed" => Scenario::Mixed,
                         "replicas" => Scenario::Replicas,
+                        "cluster" => Scenario::Cluster,
                         other => return Err(format!("there is no scenario `{other}`")),
                     });
                 }
@@ -105,6 +116,7 @@ impl Options {
                     });
                 }
                 "--binary" => parsed.binary = Some(PathBuf::from(value()?)),
+                "--standin" => parsed.standin = Some(PathBuf::from(value()?)),
                 "--debug" => parsed.debug = true,
                 "--keep" => parsed.keep = true,
                 "--print" => parsed.print = true,
@@ -125,6 +137,7 @@ struct Parsed {
     resources: Option<u64>,
     debug: bool,
     binary: Option<PathBuf>,
+    standin: Option<PathBuf>,
     keep: bool,
     print: bool,
 }
@@ -135,6 +148,7 @@ impl Parsed {
         let (many, two) = match scenario {
             Scenario::Mixed => (16, 1),
             Scenario::Replicas => (200, 2),
+            Scenario::Cluster => (12, 1),
         };
         let replicas = match self.replicas.unwrap_or(two) {
             1 => 1,
@@ -163,6 +177,7 @@ impl Parsed {
             resources,
             debug: self.debug,
             binary: self.binary,
+            standin: self.standin,
             keep: self.keep,
             print: self.print,
         })
@@ -190,6 +205,8 @@ mod tests {
         let replicas = parse("--scenario replicas").unwrap();
         assert_eq!((replicas.replicas, replicas.resources), (2, 200));
         assert_eq!(replicas.database, Database::Postgres);
+        let cluster = parse("--scenario cluster").unwrap();
+        assert_eq!((cluster.replicas, cluster.resources), (1, 12));
     }
 
     #[test]

@@ -16,7 +16,7 @@ use super::run::Soak;
 use super::schedule::{Hurt, Line, Operation, Spoil};
 use super::world::nap;
 
-const RESOURCES: &str = "/api/v1/resources";
+pub(super) const RESOURCES: &str = "/api/v1/resources";
 
 /// Time beyond the lease: the poll of the other control plane (250 ms), loading
 /// and observing the batch, and starting an agent process, on two busy cores.
@@ -64,7 +64,7 @@ impl Soak {
             O::CrashDatabase { down } => self.crash_database(down),
             O::HurtPlane { plane, hurt } => self.hurt_plane(plane, hurt),
             O::DeclareUnanswered { slot, plane, after, down } => {
-                let body = declaration(&self.slots[slot].handle, 0);
+                let body = self.declaration(slot, 0);
                 let request =
                     Request { method: "POST", path: RESOURCES.to_owned(), body: Some(body) };
                 self.unanswered(slot, plane, &request, Unsure::Declared, after, down)
@@ -76,6 +76,11 @@ impl Soak {
                 let request = Request { method: "DELETE", path, body: None };
                 self.unanswered(slot, plane, &request, Unsure::Deleted, after, down)
             }
+            O::Relabel { slot, value } => self.relabel(slot, value),
+            O::Freeze => self.freeze(),
+            O::Unfreeze => self.unfreeze(),
+            O::Withdraw { project } => self.withdraw(project),
+            O::Place { project } => self.place_project(project),
             O::TakeOver { slot, plane, hurt } => self.take_over(slot, plane, hurt),
             O::Wait => Ok(Done::Yes),
             O::Converge => self.converge().map(|()| Done::Yes),
@@ -89,7 +94,7 @@ impl Soak {
 
     fn declare_at(&mut self, plane: usize, slot: usize, busy: u64) -> anyhow::Result<Done> {
         self.resolve(slot)?;
-        let body = declaration(&self.slots[slot].handle, busy);
+        let body = self.declaration(slot, busy);
         let answer = self.world.call_at(plane, "POST", RESOURCES, Some(&body))?;
         let wanted = self.slots[slot].is_wanted();
         self.note(slot, &format!("declare at plane {plane}: {}", answer.status));
@@ -110,6 +115,8 @@ impl Soak {
                 }
                 Ok(Done::Refused)
             }
+            // Its project is withdrawn, or its namespace goes.
+            (409, Some("namespace_not_ready")) if self.is_withdrawn(slot) => Ok(Done::Refused),
             _ => {
                 self.unexpected(slot, "declare", answer.status, &answer.body);
                 Ok(Done::Refused)
@@ -201,7 +208,11 @@ impl Soak {
     fn fail_node(&mut self, slot: usize) -> anyhow::Result<Done> {
         self.resolve(slot)?;
         let Some(filling) = &mut self.slots[slot].current else { return Ok(Done::Skipped) };
-        if !agents::mark_failed(&self.world.root(), &filling.xr_name)? {
+        let marked = match &self.world.cluster {
+            Some(cluster) => cluster.mark_failed(&filling.xr_name)?,
+            None => agents::mark_failed(&self.world.root(), &filling.xr_name)?,
+        };
+        if !marked {
             return Ok(Done::Skipped);
         }
         filling.failed = true;
@@ -374,15 +385,23 @@ impl Soak {
         }
     }
 
-    fn unexpected(&mut self, slot: usize, what: &str, status: u16, body: &Value) {
+    fn declaration(&self, slot: usize, busy_seconds: u64) -> Value {
+        let handle = &self.slots[slot].handle;
+        match &self.world.cluster {
+            Some(cluster) => cluster.declaration(slot, handle, busy_seconds),
+            None => json!({
+                "handle": handle,
+                "blueprint": "local-node",
+                "parameters": { "busy_seconds": busy_seconds },
+            }),
+        }
+    }
+
+    fn is_withdrawn(&self, slot: usize) -> bool {
+        self.world.cluster.as_ref().is_some_and(|cluster| cluster.is_withdrawn(slot))
+    }
+
+    pub(super) fn unexpected(&mut self, slot: usize, what: &str, status: u16, body: &Value) {
         self.violation(Some(slot), &format!("{what} was answered {status}: {body}"));
     }
-}
-
-fn declaration(handle: &str, busy_seconds: u64) -> Value {
-    json!({
-        "handle": handle,
-        "blueprint": "local-node",
-        "parameters": { "busy_seconds": busy_seconds },
-    })
 }

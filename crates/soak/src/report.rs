@@ -17,6 +17,9 @@ pub(super) struct Tally {
     pub(super) events: usize,
     pub(super) longest_takeover: Duration,
     pub(super) longest_converging: Duration,
+    pub(super) longest_freezing: Duration,
+    /// What the proxy did and the ledger read, in a scenario with a cluster.
+    pub(super) cluster: Option<Value>,
     counts: BTreeMap<&'static str, usize>,
 }
 
@@ -43,7 +46,7 @@ impl Tally {
         let faults: BTreeMap<_, _> =
             self.counts.iter().filter(|(name, _)| FAULTS.contains(name)).collect();
         let count = |name| self.counts.get(name).copied().unwrap_or(0);
-        json!({
+        let mut line = json!({
             "scenario": options.scenario.to_string(),
             "seed": options.seed,
             "minutes": (options.seconds as f64) / 60.0,
@@ -64,7 +67,13 @@ impl Tally {
             "longest_settling_ms": millis(self.longest_converging),
             "duration_s": duration.as_secs(),
             "violations": violations,
-        })
+        });
+        if let Some(cluster) = &self.cluster {
+            line["cluster"] = cluster.clone();
+            line["freezes"] = json!(count("freezes"));
+            line["longest_freezing_ms"] = json!(millis(self.longest_freezing));
+        }
+        line
     }
 }
 
@@ -116,6 +125,11 @@ const fn fault(operation: Operation) -> Option<&'static str> {
         | Operation::Delete { .. }
         | Operation::DeleteTwice { .. }
         | Operation::Retry { .. }
+        | Operation::Relabel { .. }
+        | Operation::Freeze
+        | Operation::Unfreeze
+        | Operation::Withdraw { .. }
+        | Operation::Place { .. }
         | Operation::Wait
         | Operation::Converge => None,
     }

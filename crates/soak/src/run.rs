@@ -2,21 +2,21 @@
 //! report.
 
 use std::env;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use slipway_testkit::postgres::DATABASE_URL_VARIABLE;
 
 use super::agents;
+use super::cluster::{Cluster, Frozen};
 use super::events::Events;
 use super::model::Slot;
-use super::options::Options;
+use super::options::{Options, Scenario};
 use super::perform::Done;
 use super::program;
 use super::report::Tally;
 use super::schedule::{Operation, Schedule, Scheduled, draw, fingerprint};
-use super::world::World;
+use super::world::{Programs, World};
 
 /// The state of a running soak.
 #[derive(Debug)]
@@ -26,6 +26,8 @@ pub(super) struct Soak {
     pub(super) events: Events,
     pub(super) tally: Tally,
     pub(super) violations: Vec<String>,
+    /// While a freeze is settled.
+    pub(super) frozen: Option<Frozen>,
     started: Instant,
 }
 
@@ -39,12 +41,18 @@ pub(super) fn run(options: &Options) -> anyhow::Result<bool> {
         }
         return Ok(true);
     }
-    let binary = match &options.binary {
+    let slipway = match &options.binary {
         Some(binary) => binary.clone(),
-        None => program::build(options.debug)?,
+        None => program::build("slipway", "slipway", options.debug)?,
     };
+    let standin = match (&options.standin, options.scenario) {
+        (_, Scenario::Mixed | Scenario::Replicas) => None,
+        (Some(standin), _) => Some(standin.clone()),
+        (None, _) => Some(program::build("slipway-standin", "crossplane-standin", options.debug)?),
+    };
+    let programs = Programs { slipway, standin };
     let server = env::var(DATABASE_URL_VARIABLE).ok().filter(|url| !url.is_empty());
-    go(options, &steps, &binary, server.as_deref())
+    go(options, &steps, &programs, server.as_deref())
 }
 
 fn schedule(options: &Options) -> Vec<Scheduled> {
@@ -61,16 +69,17 @@ fn schedule(options: &Options) -> Vec<Scheduled> {
 fn go(
     options: &Options,
     steps: &[Scheduled],
-    binary: &Path,
+    programs: &Programs,
     server: Option<&str>,
 ) -> anyhow::Result<bool> {
     let started = Instant::now();
     let mut soak = Soak {
-        world: World::start(options, binary, server)?,
+        world: World::start(options, programs, server)?,
         slots: (0..options.resources).map(Slot::new).collect(),
         events: Events::default(),
         tally: Tally::default(),
         violations: Vec::new(),
+        frozen: None,
         started,
     };
     let root = soak.world.root();
@@ -81,7 +90,8 @@ fn go(
     if options.keep {
         println!("kept: {}", soak.world.keep().display());
     }
-    let Soak { world, tally, mut violations, .. } = soak;
+    let Soak { world, mut tally, mut violations, .. } = soak;
+    tally.cluster = world.cluster.as_ref().map(Cluster::summary);
     drop(world);
     // Our agents are killed with the world, so any agent left has escaped.
     let left = agents::living(&root)?;
@@ -106,6 +116,7 @@ impl Soak {
                 Done::Skipped => self.tally.skipped += 1,
                 Done::Refused => self.tally.refused += 1,
             }
+            self.check_changes();
             if !self.violations.is_empty() {
                 return Ok(());
             }
@@ -130,6 +141,10 @@ impl Soak {
             if again && self.violations.is_empty() {
                 self.use_every_handle_again()?;
             }
+        }
+        if self.violations.is_empty() && self.world.cluster.is_some() {
+            self.withdraw_all()?;
+            self.check_at_rest()?;
         }
         if self.violations.is_empty() {
             self.world.stop()?;
@@ -179,6 +194,9 @@ impl Soak {
             }
             for (number, plane) in self.world.planes.iter().enumerate() {
                 eprintln!("the log of plane {number} on it:\n{}", plane.log_tail(&slot.names()));
+            }
+            if let (Some(cluster), Some(filling)) = (&self.world.cluster, &slot.current) {
+                eprintln!("its agents:\n{}", cluster.journal_of(&filling.xr_name));
             }
         }
         self.violations.push(text.to_owned());

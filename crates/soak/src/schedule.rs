@@ -9,6 +9,7 @@ use std::fmt::Write as _;
 
 use slipway_testkit::random::Random;
 
+use super::cluster::HANDLES_PER_PROJECT;
 use super::options::{Options, Scenario};
 
 /// The inputs of the schedule.
@@ -120,6 +121,23 @@ pub(super) enum Operation {
         plane: usize,
         hurt: Hurt,
     },
+    /// Replaces the labels, which become tags of the composite.
+    Relabel {
+        slot: usize,
+        value: u64,
+    },
+    /// Freezes the installation, and waits until the freeze is settled.
+    Freeze,
+    /// Checks that the freeze was kept, and lifts it.
+    Unfreeze,
+    /// Withdraws a project from the cluster.
+    Withdraw {
+        project: usize,
+    },
+    /// Places a project on the cluster again.
+    Place {
+        project: usize,
+    },
     Wait,
     /// Undoes all process faults, waits for convergence and checks.
     Converge,
@@ -135,6 +153,11 @@ pub(super) struct Scheduled {
 /// One round: this long at random, and about as long to converge.
 const ROUND: u64 = 15_000;
 const ROUND_AT_RANDOM: u64 = 12_000;
+
+/// Convergence on a cluster takes longer: what was declared last comes up, and
+/// what is released waits for the deletion verification.
+const CLUSTER_ROUND: u64 = 30_000;
+const CLUSTER_ROUND_AT_RANDOM: u64 = 18_000;
 
 const LEASE: u64 = Options::LEASE.as_millis() as u64;
 
@@ -154,6 +177,11 @@ pub(super) fn draw(schedule: &Schedule) -> Vec<Scheduled> {
             }
         }
         Scenario::Replicas => drawing.replicas(schedule.seconds * 1_000),
+        Scenario::Cluster => {
+            for _ in 0..(schedule.seconds * 1_000).div_ceil(CLUSTER_ROUND) {
+                drawing.cluster_round();
+            }
+        }
     }
     drawing.steps
 }
@@ -304,6 +332,108 @@ impl Drawing {
         self.push(0, Operation::Converge);
     }
 
+    fn cluster_round(&mut self) {
+        let until = self.now + CLUSTER_ROUND_AT_RANDOM;
+        while self.now < until {
+            let delay = self.random.between(20, 500);
+            self.cluster_operation(delay);
+        }
+        self.push(0, Operation::Converge);
+    }
+
+    /// Weights out of 100.
+    fn cluster_operation(&mut self, delay: u64) {
+        let (free, used) = (self.slots(false), self.slots(true));
+        let dice = self.random.between(0, 100);
+        let (a_free, a_used) = (self.random.pick(&free), self.random.pick(&used));
+        match (dice, a_free, a_used) {
+            (0..30, Some(slot), _) => self.declare(delay, slot),
+            (30..40, _, Some(slot)) => self.delete(delay, Operation::Delete { slot }, slot),
+            (40..46, Some(slot), _) => {
+                self.declare(delay, slot);
+                let later = self.random.between(0, 2_500);
+                self.delete(later, Operation::Delete { slot }, slot);
+            }
+            (46..58, _, Some(slot)) => self.empty_project(delay, slot / HANDLES_PER_PROJECT),
+            (58..70, _, Some(slot)) => {
+                let value = self.random.between(0, 1_000);
+                self.push(delay, Operation::Relabel { slot, value });
+            }
+            (70..77, _, Some(slot)) => {
+                self.push(delay, Operation::FailNode { slot });
+                let later = self.random.between(50, 2_000);
+                self.push(later, Operation::Retry { slot });
+            }
+            (77..84, _, _) => {
+                let (plane, down) = (self.plane(), self.random.between(50, 2_000));
+                self.push(delay, Operation::HurtPlane { plane, hurt: Hurt::Kill { down } });
+            }
+            (84..87, _, _) => {
+                let plane = self.plane();
+                let hurt = self.pause();
+                self.push(delay, Operation::HurtPlane { plane, hurt });
+            }
+            (87..90, Some(slot), _) => {
+                let (plane, after, down) = self.unanswered();
+                self.push(delay, Operation::DeclareUnanswered { slot, plane, after, down });
+                self.declared[slot] = true;
+            }
+            (90..93, _, Some(slot)) => {
+                let (plane, after, down) = self.unanswered();
+                let operation = Operation::DeleteUnanswered { slot, plane, after, down };
+                self.delete(delay, operation, slot);
+            }
+            (93..97, _, _) => self.freeze(delay),
+            (_, Some(slot), _) => self.declare(delay, slot),
+            (_, None, Some(slot)) => self.delete(delay, Operation::Delete { slot }, slot),
+            (_, None, None) => {}
+        }
+    }
+
+    /// Deletes all resources of a project. Then one is declared again while what
+    /// they shared is being released, or the project is withdrawn meanwhile.
+    fn empty_project(&mut self, delay: u64, project: usize) {
+        let first = project * HANDLES_PER_PROJECT;
+        let handles = first..(first + HANDLES_PER_PROJECT).min(self.declared.len());
+        for slot in handles.filter(|slot| self.declared[*slot]).collect::<Vec<_>>() {
+            self.delete(delay, Operation::Delete { slot }, slot);
+        }
+        let later = self.random.between(500, 6_000);
+        match self.random.between(0, 3) {
+            0 => {
+                self.push(later, Operation::Withdraw { project });
+                let later = self.random.between(50, 2_000);
+                self.push(later, Operation::Place { project });
+            }
+            // Its own handle may not be free yet.
+            _ => self.declare(later, first),
+        }
+    }
+
+    /// Freezes for a while, in which requests and kills go on.
+    fn freeze(&mut self, delay: u64) {
+        self.push(delay, Operation::Freeze);
+        for _ in 0..self.random.between(2, 6) {
+            let delay = self.random.between(50, 600);
+            let (free, used) = (self.slots(false), self.slots(true));
+            let (a_free, a_used) = (self.random.pick(&free), self.random.pick(&used));
+            match (self.random.between(0, 4), a_free, a_used) {
+                (0, Some(slot), _) => self.declare(delay, slot),
+                (1, _, Some(slot)) => self.delete(delay, Operation::Delete { slot }, slot),
+                (2, _, Some(slot)) => {
+                    let value = self.random.between(0, 1_000);
+                    self.push(delay, Operation::Relabel { slot, value });
+                }
+                _ => {
+                    let (plane, down) = (self.plane(), self.random.between(50, 800));
+                    self.push(delay, Operation::HurtPlane { plane, hurt: Hurt::Kill { down } });
+                }
+            }
+        }
+        let delay = self.random.between(500, 3_000);
+        self.push(delay, Operation::Unfreeze);
+    }
+
     /// Only one of two gets a fault at a time: with both down nothing can be proven.
     fn wait_out(&mut self, hurt: Hurt) {
         let (Hurt::Kill { down: away } | Hurt::Pause { frozen: away }) = hurt;
@@ -370,6 +500,8 @@ impl Drawing {
         match operation {
             // Both have to be up for it, so earlier faults have to end first.
             Operation::TakeOver { .. } => LEASE + 2_500,
+            // Heartbeats report every two seconds what is under way.
+            Operation::Freeze => 3_000,
             // Nobody answers requests meanwhile.
             Operation::CrashDatabase { down } => down + START,
             Operation::SpoilLine { line: Line::Database(_), how, time }

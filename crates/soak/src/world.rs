@@ -12,6 +12,7 @@ use slipway_testkit::postgres::{self, Postgres, TestDatabase};
 use slipway_testkit::process::Signal;
 
 use super::agents;
+use super::cluster::Cluster;
 use super::lines::{Lines, address_in};
 use super::options::{Database, Options};
 use super::plane::{Plane, State};
@@ -34,9 +35,18 @@ enum Undo {
     StartDatabase,
 }
 
+/// The programs that a world runs.
+#[derive(Debug)]
+pub(super) struct Programs {
+    pub(super) slipway: PathBuf,
+    /// The stand-in for Crossplane, in a scenario with a cluster.
+    pub(super) standin: Option<PathBuf>,
+}
+
 #[derive(Debug)]
 pub(super) struct World {
     pub(super) planes: Vec<Plane>,
+    pub(super) cluster: Option<Cluster>,
     root: PathBuf,
     undo: Vec<(Instant, Undo)>,
     /// The next control plane to ask, round robin.
@@ -52,7 +62,7 @@ impl World {
     /// Creates everything and starts the control planes.
     pub(super) fn start(
         options: &Options,
-        binary: &Path,
+        programs: &Programs,
         server: Option<&str>,
     ) -> anyhow::Result<Self> {
         let folder = tempfile::Builder::new()
@@ -60,9 +70,22 @@ impl World {
             .tempdir()
             .context("cannot make a folder")?;
         // A copy: a soak takes hours, and builds replace the original meanwhile.
-        let own_binary = folder.path().join("slipway");
-        fs::copy(binary, &own_binary)
-            .with_context(|| format!("cannot copy {}", binary.display()))?;
+        let own_copy = |program: &Path| {
+            let copy = folder.path().join(program.file_name().unwrap_or_default());
+            fs::copy(program, &copy)
+                .with_context(|| format!("cannot copy {}", program.display()))?;
+            anyhow::Ok(copy)
+        };
+        let own_binary = own_copy(&programs.slipway)?;
+        let cluster = programs
+            .standin
+            .as_deref()
+            .map(|program| {
+                let standin = own_copy(program)?;
+                Cluster::start(folder.path(), &standin, options.seed, options.resources)
+            })
+            .transpose()?;
+        let flags = cluster.as_ref().map(Cluster::flags);
         let (server, database) = match options.database {
             Database::Sqlite => (None, None),
             Database::Postgres => {
@@ -86,10 +109,12 @@ impl World {
         for (number, mut config) in configs.drain(..).enumerate() {
             config.substrate_root = Some(root.clone());
             config.database_url = url.map(|url| lines.database_url(number, url));
+            config.set(&flags.iter().flatten().map(String::as_str).collect::<Vec<_>>());
             planes.push(Plane::new(number, config, heartbeat, &lines.public_url(number))?);
         }
         let mut world = Self {
             planes,
+            cluster,
             root,
             undo: Vec::new(),
             turn: 0,
@@ -102,7 +127,16 @@ impl World {
             world.planes[plane].start()?;
             world.wait_until_up()?;
         }
+        if let Some(cluster) = &mut world.cluster {
+            cluster.furnish(&world.planes[0].client())?;
+            cluster.begin_faults();
+        }
         Ok(world)
+    }
+
+    /// How many projects the scenario has of its own.
+    pub(super) fn projects(&self) -> usize {
+        self.cluster.as_ref().map_or(0, Cluster::projects)
     }
 
     pub(super) fn root(&self) -> PathBuf {
@@ -131,6 +165,7 @@ impl World {
     pub(super) fn undo_all(&mut self) -> anyhow::Result<()> {
         let far = Instant::now() + Duration::from_secs(86_400);
         self.undo_due(far)?;
+        self.cluster.iter().for_each(Cluster::end_faults);
         for plane in &mut self.planes {
             // A plane without known faults has to prove its health too.
             if plane.state == State::Up {
