@@ -46,7 +46,9 @@ pub async fn watch_clock(store: Stores, lease: Duration, mut shutdown: Shutdown)
                     );
                 }
                 Err(error) => {
-                    tracing::warn!(%error, ?jump, "the database's clock went back; trying again");
+                    if !error.is_logged() {
+                        tracing::warn!(%error, ?jump, "the database's clock went back; trying again");
+                    }
                     continue;
                 }
             }

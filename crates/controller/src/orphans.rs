@@ -11,7 +11,7 @@ use slipway_app::deletion::leaks::{Finder, ScanReport};
 use slipway_app::placement::port::ClusterIdentity;
 use slipway_durable::Lease;
 
-use crate::driver::{Loop, Pacing};
+use crate::driver::{Failure, Loop, Pacing};
 use crate::periodic::{ClaimedTask, Tasks};
 
 /// The loop over clusters.
@@ -115,8 +115,11 @@ impl Loop for OrphanLoop {
         self.tasks.lease()
     }
 
-    async fn claim(&self, limit: u32) -> Result<Vec<ClusterPass>, String> {
-        let served = self.finder.served().await.map_err(|error| error.to_string())?;
+    async fn claim(&self, limit: u32) -> Result<Vec<ClusterPass>, Failure> {
+        let served = self.finder.served().await.map_err(|error| Failure {
+            is_logged: error.is_logged(),
+            message: error.to_string(),
+        })?;
         let mut passes = Vec::new();
         for cluster in served {
             if u32::try_from(passes.len()).is_ok_and(|count| count >= limit) {

@@ -9,6 +9,8 @@ use std::time::Duration;
 use slipway_app::ports::Stores;
 use slipway_core::ids::ClaimToken;
 
+use crate::driver::{Failure, failure};
+
 /// The tasks of one loop in this process.
 #[derive(Debug)]
 pub(crate) struct Tasks {
@@ -38,20 +40,20 @@ impl Tasks {
     /// Before the first claim of a task in this process: creates it, due within
     /// this time, and ends the claim of an earlier process of this worker on it.
     /// Only the loop of the task calls this, so it ends no claim of this life.
-    pub(crate) async fn ensure(&self, name: &str, within: Duration) -> Result<(), String> {
+    pub(crate) async fn ensure(&self, name: &str, within: Duration) -> Result<(), Failure> {
         if self.with_ensured(|ensured| ensured.contains(name)) {
             return Ok(());
         }
         let ensured = self.stores.operations.task_ensure(name, &self.worker, within).await;
-        ensured.map_err(|error| error.to_string())?;
+        ensured.map_err(failure)?;
         self.with_ensured(|ensured| ensured.insert(name.to_owned()));
         Ok(())
     }
 
     /// Claims the task if it is due and unclaimed.
-    pub(crate) async fn claim(&self, name: String) -> Result<Option<ClaimedTask>, String> {
+    pub(crate) async fn claim(&self, name: String) -> Result<Option<ClaimedTask>, Failure> {
         let claim = self.stores.operations.task_claim(&name, &self.worker, self.lease).await;
-        let claim = claim.map_err(|error| error.to_string())?;
+        let claim = claim.map_err(failure)?;
         Ok(claim.map(|claim| ClaimedTask { name, claim }))
     }
 

@@ -12,7 +12,7 @@ use slipway_core::ids::ClusterId;
 use slipway_core::placement::cluster::Cluster;
 use slipway_durable::Lease;
 
-use crate::driver::{Loop, Pacing};
+use crate::driver::{Failure, Loop, Pacing, failure};
 use crate::periodic::{ClaimedTask, Tasks};
 
 /// The loop over management clusters.
@@ -75,7 +75,7 @@ impl PlacementLoop {
 
     /// If a wake is pending, wakes the task of every cluster; an error keeps
     /// the wake pending.
-    async fn wake_all(&self) -> Result<(), String> {
+    async fn wake_all(&self) -> Result<(), Failure> {
         let context = self.placement.context();
         if !context.wakes.placement_waits() {
             return Ok(());
@@ -83,7 +83,7 @@ impl PlacementLoop {
         for (cluster, _) in self.registry.list() {
             if let Err(error) = context.stores.operations.task_wake(&Self::task(cluster)).await {
                 context.wakes.wake_placement();
-                return Err(error.to_string());
+                return Err(failure(error));
             }
         }
         Ok(())
@@ -119,7 +119,7 @@ impl Loop for PlacementLoop {
         self.tasks.lease()
     }
 
-    async fn claim(&self, limit: u32) -> Result<Vec<ClusterPass>, String> {
+    async fn claim(&self, limit: u32) -> Result<Vec<ClusterPass>, Failure> {
         for (cluster, _) in self.registry.list() {
             self.tasks.ensure(&Self::task(cluster), Duration::ZERO).await?;
         }

@@ -14,7 +14,7 @@ use slipway_app::Context;
 use slipway_app::ports::store::Error;
 use slipway_durable::Lease;
 
-use crate::driver::{Loop, Pacing};
+use crate::driver::{Failure, Loop, Pacing};
 use crate::periodic::{ClaimedTask, Tasks};
 
 /// How long things are kept.
@@ -102,7 +102,7 @@ impl Loop for RetentionLoop {
         self.tasks.lease()
     }
 
-    async fn claim(&self, _limit: u32) -> Result<Vec<ClaimedTask>, String> {
+    async fn claim(&self, _limit: u32) -> Result<Vec<ClaimedTask>, Failure> {
         self.tasks.ensure(Self::NAME, Self::FIRST).await?;
         Ok(self.tasks.claim(Self::NAME.to_owned()).await?.into_iter().collect())
     }

@@ -24,7 +24,7 @@ use slipway_durable::{Backoff, Lease};
 use tokio::sync::OnceCell;
 use tokio::time::timeout;
 
-use crate::driver::{Loop, Pacing};
+use crate::driver::{Failure, Loop, Pacing, failure};
 
 /// The loop over subscriptions.
 #[derive(Debug)]
@@ -141,7 +141,7 @@ impl Loop for Subscribers {
         self.lease
     }
 
-    async fn claim(&self, limit: u32) -> Result<Vec<ClaimedSubscription>, String> {
+    async fn claim(&self, limit: u32) -> Result<Vec<ClaimedSubscription>, Failure> {
         if self.sinks.is_empty() {
             return Ok(Vec::new());
         }
@@ -162,7 +162,7 @@ impl Loop for Subscribers {
             }
             Ok::<_, Error>(claimed)
         };
-        claimed.await.map_err(|error| error.to_string())
+        claimed.await.map_err(failure)
     }
 
     async fn work(&self, items: Vec<ClaimedSubscription>, lease: Lease) -> Vec<String> {

@@ -39,9 +39,13 @@ impl Entropy for SystemEntropy {
     }
 }
 
-/// Logs go to stderr, filtered by `RUST_LOG` (default: info).
+/// Without `RUST_LOG`. The driver's pool warns about each connection that broke; the
+/// gateway logs once that the database does not answer.
+const LOG_FILTER: &str = "info,sqlx_core::pool=error,sqlx::pool=error";
+
+/// Logs go to stderr, filtered by `RUST_LOG`.
 pub(crate) fn log_to_stderr(format: LogFormat) {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(LOG_FILTER));
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     match format {
         LogFormat::Text => log.with_ansi(false).init(),

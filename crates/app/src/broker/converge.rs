@@ -133,7 +133,8 @@ enum Ticked {
     /// The lease is about to end; no action started, and the next tick acts.
     Expiring,
     /// An error of our own, with its message.
-    Failed(String),
+    /// `is_logged` if the store logs the cause itself.
+    Failed { message: String, is_logged: bool },
 }
 
 type Ended = (ResourceSnapshot, Ticked);
@@ -240,7 +241,7 @@ impl Batch<'_> {
                     let read_at = Instant::now();
                     decided.push(Item { snapshot, report, facts, decision, minted, read_at });
                 }
-                Err(panicked) => ended.push((snapshot, Ticked::Failed(panicked))),
+                Err(panicked) => ended.push((snapshot, Ticked::failed(panicked))),
             }
         }
         (decided, ended)
@@ -276,6 +277,10 @@ impl Item {
 }
 
 impl Ticked {
+    fn failed(message: impl Into<String>) -> Self {
+        Self::Failed { message: message.into(), is_logged: false }
+    }
+
     /// Overtaken if another worker has the claim or somebody wrote the row meanwhile.
     fn of(error: &store::Error) -> Self {
         use slipway_core::ErrorKind::{ClaimLost, RevisionStale};
@@ -283,7 +288,7 @@ impl Ticked {
             store::Error::Refused(refusal) if matches!(refusal.kind, ClaimLost | RevisionStale) => {
                 Self::Overtaken
             }
-            error => Self::Failed(error.to_string()),
+            error => Self::Failed { message: error.to_string(), is_logged: error.is_logged() },
         }
     }
 
@@ -293,7 +298,7 @@ impl Ticked {
             Self::Unchanged(_) => TickOutcome::Unchanged,
             Self::Overtaken => TickOutcome::Overtaken,
             Self::Expiring => TickOutcome::Expiring,
-            Self::Failed(_) => TickOutcome::Failed,
+            Self::Failed { .. } => TickOutcome::Failed,
         }
     }
 }
