@@ -1,5 +1,5 @@
 //! The retention loop: removes events, histories and audit entries that were
-//! kept long enough. What counts as work is one periodic task, which one
+//! kept long enough, and the middle of histories that are too long. What counts as work is one periodic task, which one
 //! replica claims at a time. The store's statements and the rules in
 //! `slipway_core::events::positions` decide what may be removed.
 //!
@@ -12,6 +12,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use slipway_app::Context;
 use slipway_app::ports::store::Error;
+use slipway_core::broker::history::KEPT;
 use slipway_durable::Lease;
 
 use crate::driver::{Failure, Loop, Pacing};
@@ -79,6 +80,15 @@ impl RetentionLoop {
             match store.broker.history_prune(self.retention.history, Self::BATCH).await? {
                 0 => break,
                 removed => pruned.history += removed,
+            }
+        }
+        let mut from = None;
+        while time_is_left() {
+            let step = store.broker.history_trim(KEPT, from, Self::BATCH).await?;
+            pruned.history += step.removed;
+            from = step.next;
+            if from.is_none() {
+                break;
             }
         }
         let mut after = None;

@@ -112,4 +112,5 @@ pub async fn conformance(store: Stores) {
     // From here on events are pruned, which the tests above do not expect.
     events::pruning_stops_at_subscribers_and_is_remembered(&world).await;
     events::history_and_audit_of_what_is_there_are_kept(&world).await;
+    events::a_history_is_paged_and_keeps_its_first_and_newest_lines(&world).await;
 }
