@@ -35,7 +35,7 @@ impl OrphanLoop {
     pub const PACING: Pacing = Pacing { slots: 4, batch: 4, poll: Duration::from_secs(1) };
     /// A scan may take minutes and two at once do no harm, so its claim is long
     /// and not renewed; it only keeps replicas from doing the same work twice.
-    const LEASE: Duration = Duration::from_secs(300);
+    pub(crate) const LEASE: Duration = Duration::from_secs(300);
     /// How soon the next pass comes while an object is still being removed.
     const REMOVING: Duration = Duration::from_secs(1);
 
