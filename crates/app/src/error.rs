@@ -20,6 +20,15 @@ impl Error {
     pub fn kind(&self) -> ErrorKind {
         self.refusal.kind
     }
+
+    /// Whether the store has logged it; see [`store::Error::is_logged`].
+    pub fn is_logged(&self) -> bool {
+        self.internal.is_some()
+            && matches!(
+                self.refusal.kind,
+                ErrorKind::Unavailable | ErrorKind::DatabaseReadOnly | ErrorKind::DatabaseFull
+            )
+    }
 }
 
 impl From<Refusal> for Error {

@@ -8,6 +8,8 @@ use slipway_app::ports::{Meter, Stores};
 use slipway_core::ids::ProvisionedResourceId;
 use slipway_durable::renewer::{LeaseRenewer, Renewal};
 
+use crate::driver::{Failure, failure};
+
 /// Renews the claims of a batch of attempts.
 pub(crate) type AttemptRenewer<'a> = LeaseRenewer<AttemptClaims<'a>>;
 
@@ -33,9 +35,9 @@ impl Renewal for AttemptClaims<'_> {
         &self,
         claims: &[Claimed],
         lease: Duration,
-    ) -> Result<Vec<ProvisionedResourceId>, String> {
+    ) -> Result<Vec<ProvisionedResourceId>, Failure> {
         let renewed = self.store.broker.attempt_renew(self.worker, claims, lease).await;
-        renewed.map_err(|error| error.to_string())
+        renewed.map_err(failure)
     }
 
     fn count(&self, change: i64) {

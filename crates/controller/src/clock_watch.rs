@@ -5,6 +5,10 @@
 //! further in the future: the loops would stall until the clock has caught up.
 //! A clock that goes forward needs no help: everything is due at once, and the
 //! claim tokens fence claims that ended too early.
+//!
+//! A jump while no process ran cannot be measured. At the start every lease that is
+//! longer than any can be is shortened, every beginning of a wait that lies in the
+//! future is moved to now, and the loops make their rows due themselves.
 
 use std::time::{Duration, Instant};
 
@@ -12,6 +16,7 @@ use slipway_app::ports::Stores;
 use slipway_core::Timestamp;
 
 use crate::driver::Shutdown;
+use crate::orphans::OrphanLoop;
 
 /// How often to compare, and so how long a jump stalls the loops at most.
 const POLL: Duration = Duration::from_secs(1);
@@ -20,9 +25,15 @@ const POLL: Duration = Duration::from_secs(1);
 /// not justify writing every row.
 const TOLERANCE: Duration = Duration::from_secs(1);
 
-/// Runs until shutdown. `lease` is the longest that a claim lasts.
+/// The longest lease of a periodic task.
+const LONGEST_TASK: Duration = OrphanLoop::LEASE;
+
+/// Runs until shutdown. `lease` is that of the resource loop.
 pub async fn watch_clock(store: Stores, lease: Duration, mut shutdown: Shutdown) {
+    // The longest that a claim of any loop lasts.
+    let lease = lease.max(LONGEST_TASK);
     let mut before: Option<Reading> = None;
+    let mut started = false;
     loop {
         tokio::select! {
             () = tokio::time::sleep(POLL) => {}
@@ -36,6 +47,9 @@ pub async fn watch_clock(store: Stores, lease: Duration, mut shutdown: Shutdown)
             continue;
         };
         let reading = Reading { at, shown };
+        if !started {
+            started = store.operations.schedule_pull_in(Duration::ZERO, lease).await.is_ok();
+        }
         if let Some(jump) = before.and_then(|before| reading.went_back(before)) {
             match store.operations.schedule_pull_in(jump, lease).await {
                 Ok(rows) => {
@@ -46,7 +60,9 @@ pub async fn watch_clock(store: Stores, lease: Duration, mut shutdown: Shutdown)
                     );
                 }
                 Err(error) => {
-                    tracing::warn!(%error, ?jump, "the database's clock went back; trying again");
+                    if !error.is_logged() {
+                        tracing::warn!(%error, ?jump, "the database's clock went back; trying again");
+                    }
                     continue;
                 }
             }

@@ -3,12 +3,18 @@
 
 use std::sync::Arc;
 
+use slipway_app::ports::store::Error;
 use slipway_app::ports::{Clock, Entropy};
 use slipway_durable::driver::Host;
-pub use slipway_durable::driver::{Loop, Pacing, Shutdown};
+pub use slipway_durable::driver::{Failure, Loop, Pacing, Shutdown};
 use tokio::sync::Notify;
 
 use crate::status::Status;
+
+/// An error of the store as the failure of a loop.
+pub(crate) fn failure(error: Error) -> Failure {
+    Failure { is_logged: error.is_logged(), message: error.to_string() }
+}
 
 /// Dependencies of the driver.
 #[derive(Debug, Clone)]

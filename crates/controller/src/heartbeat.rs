@@ -10,10 +10,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use slipway_app::Context;
 use slipway_app::broker::converge::Engines;
-use slipway_app::operations::control;
+use slipway_app::operations::control::{self, HeartbeatError};
 use slipway_app::permits::Permits;
 
-use crate::driver::Loop;
+use crate::driver::{Failure, Loop, failure};
 
 /// The loop that sends heartbeats.
 #[derive(Debug)]
@@ -45,9 +45,12 @@ impl Loop for ReplicaHeartbeat {
     type Item = ();
 
     /// The heartbeat happens here and leaves nothing for `work`.
-    async fn claim(&self, _limit: u32) -> Result<Vec<()>, String> {
+    async fn claim(&self, _limit: u32) -> Result<Vec<()>, Failure> {
         let Self { context, engines, permits, worker, lease } = self;
         let counted = control::heartbeat(context, engines, permits, worker, *lease).await;
-        counted.map(|_| Vec::new()).map_err(|error| error.to_string())
+        counted.map(|_| Vec::new()).map_err(|error| match error {
+            HeartbeatError::Store(error) => failure(error),
+            error @ HeartbeatError::HighWaterMark(_) => error.to_string().into(),
+        })
     }
 }

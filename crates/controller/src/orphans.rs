@@ -11,7 +11,7 @@ use slipway_app::deletion::leaks::{Finder, ScanReport};
 use slipway_app::placement::port::ClusterIdentity;
 use slipway_durable::{EarlierClaims, Lease};
 
-use crate::driver::{Loop, Pacing};
+use crate::driver::{Failure, Loop, Pacing};
 use crate::periodic::{ClaimedTask, Tasks};
 
 /// The loop over clusters.
@@ -35,7 +35,7 @@ impl OrphanLoop {
     pub const PACING: Pacing = Pacing { slots: 4, batch: 4, poll: Duration::from_secs(1) };
     /// A scan may take minutes and two at once do no harm, so its claim is long
     /// and not renewed; it only keeps replicas from doing the same work twice.
-    const LEASE: Duration = Duration::from_secs(300);
+    pub(crate) const LEASE: Duration = Duration::from_secs(300);
     /// How soon the next pass comes while an object is still being removed.
     const REMOVING: Duration = Duration::from_secs(1);
 
@@ -120,8 +120,11 @@ impl Loop for OrphanLoop {
         self.tasks.lease()
     }
 
-    async fn claim(&self, limit: u32) -> Result<Vec<ClusterPass>, String> {
-        let served = self.finder.served().await.map_err(|error| error.to_string())?;
+    async fn claim(&self, limit: u32) -> Result<Vec<ClusterPass>, Failure> {
+        let served = self.finder.served().await.map_err(|error| Failure {
+            is_logged: error.is_logged(),
+            message: error.to_string(),
+        })?;
         let mut passes = Vec::new();
         for cluster in served {
             if u32::try_from(passes.len()).is_ok_and(|count| count >= limit) {

@@ -9,8 +9,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use slipway_app::ports::Stores;
 use slipway_core::ids::ClaimToken;
-use slipway_durable::{EarlierClaims, Lease};
 use slipway_durable::renewer::{LeaseRenewer, Renewal};
+use slipway_durable::{EarlierClaims, Lease};
+
+use crate::driver::{Failure, failure};
 
 /// The tasks of one loop in this process.
 #[derive(Debug)]
@@ -48,25 +50,25 @@ impl Tasks {
     /// this time, and ends the claim of an earlier process of this worker on it,
     /// unless such claims lapse.
     /// Only the loop of the task calls this, so it ends no claim of this life.
-    pub(crate) async fn ensure(&self, name: &str, within: Duration) -> Result<(), String> {
+    pub(crate) async fn ensure(&self, name: &str, within: Duration) -> Result<(), Failure> {
         if self.with_ensured(|ensured| ensured.contains(name)) {
             return Ok(());
         }
         let store = &self.stores.operations;
         if self.earlier_claims == EarlierClaims::TakenBack {
             let ended = store.task_reclaim(name, &self.worker).await;
-            ended.map_err(|error| error.to_string())?;
+            ended.map_err(failure)?;
         }
         let ensured = store.task_ensure(name, within).await;
-        ensured.map_err(|error| error.to_string())?;
+        ensured.map_err(failure)?;
         self.with_ensured(|ensured| ensured.insert(name.to_owned()));
         Ok(())
     }
 
     /// Claims the task if it is due and unclaimed.
-    pub(crate) async fn claim(&self, name: String) -> Result<Option<ClaimedTask>, String> {
+    pub(crate) async fn claim(&self, name: String) -> Result<Option<ClaimedTask>, Failure> {
         let claim = self.stores.operations.task_claim(&name, &self.worker, self.lease).await;
-        let claim = claim.map_err(|error| error.to_string())?;
+        let claim = claim.map_err(failure)?;
         Ok(claim.map(|claim| ClaimedTask { name, claim }))
     }
 

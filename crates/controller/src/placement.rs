@@ -15,7 +15,7 @@ use slipway_core::ids::ClusterId;
 use slipway_core::placement::cluster::Cluster;
 use slipway_durable::{Actions, Lease};
 
-use crate::driver::{Loop, Pacing};
+use crate::driver::{Failure, Loop, Pacing, failure};
 use crate::periodic::{ClaimedTask, TaskRenewer, Tasks};
 
 /// The loop over management clusters.
@@ -98,7 +98,7 @@ impl PlacementLoop {
 
     /// If a wake is pending, wakes the task of every cluster; an error keeps
     /// the wake pending.
-    async fn wake_all(&self) -> Result<(), String> {
+    async fn wake_all(&self) -> Result<(), Failure> {
         let context = self.placement.context();
         if !context.wakes.placement_waits() {
             return Ok(());
@@ -106,7 +106,7 @@ impl PlacementLoop {
         for (cluster, _) in self.registry.list() {
             if let Err(error) = context.stores.operations.task_wake(&Self::task(cluster)).await {
                 context.wakes.wake_placement();
-                return Err(error.to_string());
+                return Err(failure(error));
             }
         }
         Ok(())
@@ -142,7 +142,7 @@ impl Loop for PlacementLoop {
         self.tasks.lease()
     }
 
-    async fn claim(&self, limit: u32) -> Result<Vec<ClusterPass>, String> {
+    async fn claim(&self, limit: u32) -> Result<Vec<ClusterPass>, Failure> {
         for (cluster, _) in self.registry.list() {
             self.tasks.ensure(&Self::task(cluster), Duration::ZERO).await?;
         }

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use slipway_app::context::Wakes;
 use slipway_app::ports::Stores;
 
-use crate::driver::Loop;
+use crate::driver::{Failure, Loop, failure};
 
 /// The loop over the outbox.
 #[derive(Debug)]
@@ -37,10 +37,10 @@ impl Loop for Relay {
     /// Numbering is one statement under the lock of the head row, so it happens
     /// here and leaves nothing for `work`. Empties the outbox before it
     /// returns.
-    async fn claim(&self, _limit: u32) -> Result<Vec<()>, String> {
+    async fn claim(&self, _limit: u32) -> Result<Vec<()>, Failure> {
         loop {
             let numbered = self.store.events.outbox_relay(Self::BATCH).await;
-            let numbered = numbered.map_err(|error| error.to_string())?;
+            let numbered = numbered.map_err(failure)?;
             if numbered > 0 {
                 self.wakes.relayed();
             }

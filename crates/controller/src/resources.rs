@@ -28,7 +28,7 @@ use tokio::sync::{Notify, Semaphore};
 use tracing::Instrument;
 
 use crate::claims::{AttemptClaims, AttemptRenewer};
-use crate::driver::{Loop, Pacing};
+use crate::driver::{Failure, Loop, Pacing, failure};
 use crate::status::Status;
 
 /// The loop over provisioned resources.
@@ -65,10 +65,10 @@ impl Loop for ResourceLoop {
         self.stopping.store(true, Ordering::Relaxed);
     }
 
-    async fn claim(&self, limit: u32) -> Result<Vec<Claimed>, String> {
+    async fn claim(&self, limit: u32) -> Result<Vec<Claimed>, Failure> {
         let store = &self.context.stores.broker;
         let claimed = store.attempt_claim(&self.worker, self.partition, limit, self.lease).await;
-        let claimed = claimed.map_err(|error| error.to_string())?;
+        let claimed = claimed.map_err(failure)?;
         self.context.meter.claimed(&self.cluster, claimed.len());
         Ok(claimed)
     }
@@ -247,9 +247,10 @@ impl ResourceLoop {
         let limit = self.pace.sweep * 3;
         // Callers without a key see these texts, so they say what is wrong
         // without internals; the log and the loop's status have the rest.
+        let unready = |detail: &str| Probe { ok: false, detail: detail.to_owned() };
         let fail = |detail: &str, internal: String| {
             tracing::warn!(internal, "the resource loop is not ready: {detail}");
-            Probe { ok: false, detail: detail.to_owned() }
+            unready(detail)
         };
         let snapshot = status.snapshot();
         match snapshot.last_success.map(|at| at.elapsed()) {
@@ -266,7 +267,8 @@ impl ResourceLoop {
                 fail("due work is not claimed", format!("for {} s", overdue.as_secs()))
             }
             Ok(_) => Probe { ok: true, detail: "sweeping".to_owned() },
-            Err(error) => fail("the database does not answer", error.to_string()),
+            Err(error) if error.is_logged() => unready("the database does not answer"),
+            Err(error) => fail("the database refuses", error.to_string()),
         }
     }
 }

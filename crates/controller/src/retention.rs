@@ -1,5 +1,5 @@
 //! The retention loop: removes events, histories and audit entries that were
-//! kept long enough. What counts as work is one periodic task, which one
+//! kept long enough, and the middle of histories that are too long. What counts as work is one periodic task, which one
 //! replica claims at a time. The store's statements and the rules in
 //! `slipway_core::events::positions` decide what may be removed.
 //!
@@ -12,9 +12,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use slipway_app::Context;
 use slipway_app::ports::store::Error;
+use slipway_core::broker::history::KEPT;
 use slipway_durable::{EarlierClaims, Lease};
 
-use crate::driver::{Loop, Pacing};
+use crate::driver::{Failure, Loop, Pacing};
 use crate::periodic::{ClaimedTask, Tasks};
 
 /// How long things are kept.
@@ -84,6 +85,15 @@ impl RetentionLoop {
                 removed => pruned.history += removed,
             }
         }
+        let mut from = None;
+        while time_is_left() {
+            let step = store.broker.history_trim(KEPT, from, Self::BATCH).await?;
+            pruned.history += step.removed;
+            from = step.next;
+            if from.is_none() {
+                break;
+            }
+        }
         let mut after = None;
         while time_is_left() {
             let step = store.access.audit_prune(self.retention.audit, after, Self::BATCH).await?;
@@ -105,7 +115,7 @@ impl Loop for RetentionLoop {
         self.tasks.lease()
     }
 
-    async fn claim(&self, _limit: u32) -> Result<Vec<ClaimedTask>, String> {
+    async fn claim(&self, _limit: u32) -> Result<Vec<ClaimedTask>, Failure> {
         self.tasks.ensure(Self::NAME, Self::FIRST).await?;
         Ok(self.tasks.claim(Self::NAME.to_owned()).await?.into_iter().collect())
     }

@@ -7,7 +7,8 @@
 //! cursor under that claim after the sink has accepted the events; after a
 //! crash in between, the next replica delivers them again, with the same ids. A
 //! delivery starts only with more lease left than it may take, like every
-//! outside action.
+//! outside action. An event whose row cannot be read is delivered as such and
+//! recorded as a leak.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,16 +16,17 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use slipway_app::Context;
-use slipway_app::events::port::{ClaimedSubscription, Published};
+use slipway_app::events::port::{ClaimedSubscription, PositionedEvent, Published};
 use slipway_app::ports::EventSink;
 use slipway_app::ports::store::{Error, Page};
 use slipway_core::error::ErrorKind;
+use slipway_core::events::unreadable;
 use slipway_core::ids::SubscriptionId;
 use slipway_durable::{Backoff, Lease};
 use tokio::sync::OnceCell;
 use tokio::time::timeout;
 
-use crate::driver::{Loop, Pacing};
+use crate::driver::{Failure, Loop, Pacing, failure};
 
 /// The loop over subscriptions.
 #[derive(Debug)]
@@ -96,6 +98,9 @@ impl Subscribers {
                 Ok(Err(error)) => Some(error.to_string()),
                 Err(_) => Some(format!("it did not accept the events within {deadline:?}")),
             };
+            if error.is_none() {
+                self.record_unreadable(&events).await?;
+            }
             if let Some(error) = error {
                 let error: String = error.chars().take(Self::ERROR_LENGTH).collect();
                 let jitter = self.context.entropy.jitter();
@@ -105,6 +110,24 @@ impl Subscribers {
             self.context.stores.events.subscription_advance(claimed, last.position).await?;
             (position, failures) = (last.position, 0);
         }
+    }
+
+    /// Tells a person about events that the subscription passes although their rows
+    /// cannot be read. Recorded before the cursor moves, so that none is missed.
+    async fn record_unreadable(&self, events: &[PositionedEvent]) -> Result<(), Error> {
+        for event in events {
+            let Some(reason) = event.unreadable() else { continue };
+            let now = self.context.stores.operations.database_now().await?;
+            let leak = unreadable::leak(event.position, reason, now);
+            self.context.stores.deletion.leak_record(&leak).await?;
+            tracing::error!(
+                position = event.position,
+                reason,
+                leak_id = %leak.id,
+                "the row of an event cannot be read; subscribers pass it"
+            );
+        }
+        Ok(())
     }
 
     async fn tend(&self, claimed: ClaimedSubscription, lease: Lease) -> Option<String> {
@@ -142,7 +165,7 @@ impl Loop for Subscribers {
         self.lease
     }
 
-    async fn claim(&self, limit: u32) -> Result<Vec<ClaimedSubscription>, String> {
+    async fn claim(&self, limit: u32) -> Result<Vec<ClaimedSubscription>, Failure> {
         if self.sinks.is_empty() {
             return Ok(Vec::new());
         }
@@ -163,7 +186,7 @@ impl Loop for Subscribers {
             }
             Ok::<_, Error>(claimed)
         };
-        claimed.await.map_err(|error| error.to_string())
+        claimed.await.map_err(failure)
     }
 
     async fn work(&self, items: Vec<ClaimedSubscription>, lease: Lease) -> Vec<String> {

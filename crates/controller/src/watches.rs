@@ -18,7 +18,7 @@ use slipway_durable::Backoff;
 use tokio::time::Instant;
 
 use crate::damper::Damper;
-use crate::driver::Shutdown;
+use crate::driver::{Failure, Shutdown, failure};
 
 /// How long to collect further changes after the first one, so that a burst
 /// becomes one statement. Small compared with the duration of a tick, large
@@ -37,7 +37,7 @@ pub async fn watch_engine(context: Context, substrate: Arc<dyn Substrate>, shutd
     let make_due = |ids: Vec<ProvisionedResourceId>| {
         let (store, wakes) = (context.stores.clone(), context.wakes.clone());
         async move {
-            store.broker.attempt_wake(&ids).await.map_err(|error| error.to_string())?;
+            store.broker.attempt_wake(&ids).await.map_err(failure)?;
             wakes.wake();
             Ok(())
         }
@@ -49,7 +49,7 @@ pub async fn watch_engine(context: Context, substrate: Arc<dyn Substrate>, shutd
 }
 
 /// `make_due` writes all given ids, or none.
-async fn wake_for_ever<T, Written: Future<Output = Result<(), String>>>(
+async fn wake_for_ever<T, Written: Future<Output = Result<(), Failure>>>(
     substrate: &dyn Substrate,
     entropy: &dyn Entropy,
     mut make_due: impl FnMut(Vec<ProvisionedResourceId>) -> Written,
@@ -82,14 +82,16 @@ async fn wake_for_ever<T, Written: Future<Output = Result<(), String>>>(
                     failures = 0;
                     changed.retain(|id| some.binary_search(id).is_err());
                 }
-                Err(error) => {
+                Err(Failure { message, is_logged }) => {
                     failures += 1;
                     let waiting = changed.len();
-                    tracing::warn!(
-                        error,
-                        waiting,
-                        "changed objects cannot wake their resources; trying again"
-                    );
+                    if !is_logged {
+                        tracing::warn!(
+                            error = message,
+                            waiting,
+                            "changed objects cannot wake their resources; trying again"
+                        );
+                    }
                     tokio::time::sleep(BACKOFF.delay(failures, entropy.jitter())).await;
                 }
             }
@@ -206,7 +208,7 @@ mod tests {
             } else {
                 written.lock().unwrap().push(ids);
             }
-            std::future::ready(if refuse { Err("it is away".to_owned()) } else { Ok(()) })
+            std::future::ready(if refuse { Err("it is away".to_owned().into()) } else { Ok(()) })
         };
         // The paused clock of the runtime advances only when nothing else can run.
         let watching = wake_for_ever::<(), _>(&engine, &Still, make_due);

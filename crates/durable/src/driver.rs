@@ -30,12 +30,27 @@ pub trait Loop: fmt::Debug + Send + Sync + 'static {
     fn wind_down(&self) {}
 
     /// Claims up to `limit` items. An empty batch is no error.
-    async fn claim(&self, limit: u32) -> Result<Vec<Self::Item>, String>;
+    async fn claim(&self, limit: u32) -> Result<Vec<Self::Item>, Failure>;
 
     /// Works on the items. Each answered text is the error of one item. A loop
     /// whose work is one statement does it in `claim` and leaves nothing to work on.
     async fn work(&self, _items: Vec<Self::Item>, _lease: Lease) -> Vec<String> {
         Vec::new()
+    }
+}
+
+/// Why a claim or a renewal failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    pub message: String,
+    /// Whoever noticed the cause logs it, once for everything that it affects. A
+    /// database that is away fails every loop several times a second.
+    pub is_logged: bool,
+}
+
+impl From<String> for Failure {
+    fn from(message: String) -> Self {
+        Self { message, is_logged: false }
     }
 }
 
@@ -128,9 +143,9 @@ pub async fn drive<L: Loop>(
                         spawn(&mut batches, &work, &slots, items, lease, &host);
                     }
                 }
-                Err(error) => {
+                Err(Failure { message: error, is_logged }) => {
                     failures += 1;
-                    if logged.is_news(&error) {
+                    if !is_logged && logged.is_news(&error) {
                         tracing::warn!(%error, "could not claim due work; retrying, and logging again when the error changes");
                     } else {
                         tracing::debug!(%error, failures, "could not claim due work");

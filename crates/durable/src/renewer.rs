@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 
+use crate::driver::Failure;
 use crate::{Lease, Moment};
 
 /// A table whose claims can be renewed.
@@ -31,8 +32,11 @@ pub trait Renewal: fmt::Debug + Sync {
     fn id(claim: &Self::Claim) -> Self::Id;
 
     /// Renews those of these claims that the worker still holds, and answers their ids.
-    async fn renew(&self, claims: &[Self::Claim], lease: Duration)
-    -> Result<Vec<Self::Id>, String>;
+    async fn renew(
+        &self,
+        claims: &[Self::Claim],
+        lease: Duration,
+    ) -> Result<Vec<Self::Id>, Failure>;
 
     /// The number of claims that the worker holds changed by this much.
     fn count(&self, change: i64);
@@ -92,15 +96,20 @@ impl<R: Renewal> LeaseRenewer<R> {
             tokio::time::sleep(pause).await;
             pause = match self.renew().await {
                 Ok(()) => usual,
-                Err(error) => {
-                    tracing::warn!(error, "claims could not be renewed; trying again");
+                Err(Failure { message, is_logged }) => {
+                    if !is_logged {
+                        tracing::warn!(
+                            error = message,
+                            "claims could not be renewed; trying again"
+                        );
+                    }
                     soon
                 }
             };
         }
     }
 
-    async fn renew(&self) -> Result<(), String> {
+    async fn renew(&self) -> Result<(), Failure> {
         let claims: Vec<_> = self.with(|leased| leased.values().map(|(claim, _)| *claim).collect());
         if claims.is_empty() {
             return Ok(());

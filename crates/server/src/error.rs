@@ -25,6 +25,8 @@ pub(crate) struct Rejection {
     pub(crate) refusal: Refusal,
     /// For the log only.
     internal: Option<String>,
+    /// The store logs a state of the database itself, once.
+    is_logged: bool,
 }
 
 /// The status of each kind; `in_path` if no field named what is at fault, so that
@@ -133,6 +135,7 @@ impl Rejection {
                 let internal = internal.unwrap_or("no further text");
                 tracing::error!(code, internal, "a request failed");
             }
+            Some(Level::DEBUG) => tracing::debug!(code, internal, "the database cannot be used"),
             Some(_) => {
                 let internal = internal.unwrap_or(&self.refusal.message);
                 tracing::warn!(code, internal, "a request was refused");
@@ -143,8 +146,12 @@ impl Rejection {
 
     /// ERROR means a fault of this control plane. A mesh without a free address
     /// is none: it is a setting of one project, and its agents keep retrying.
+    /// Neither is a limit that was reached, or a database that cannot be used.
     fn level(&self) -> Option<Level> {
-        if self.refusal.kind == ErrorKind::PoolExhausted {
+        if self.is_logged {
+            return Some(Level::DEBUG);
+        }
+        if matches!(self.refusal.kind, ErrorKind::PoolExhausted | ErrorKind::Unavailable) {
             return Some(Level::WARN);
         }
         if self.status().is_server_error() {
@@ -156,13 +163,14 @@ impl Rejection {
 
 impl From<Refusal> for Rejection {
     fn from(refusal: Refusal) -> Self {
-        Self { refusal, internal: None }
+        Self { refusal, internal: None, is_logged: false }
     }
 }
 
 impl From<slipway_app::Error> for Rejection {
     fn from(error: slipway_app::Error) -> Self {
-        Self { refusal: error.refusal, internal: error.internal }
+        let is_logged = error.is_logged();
+        Self { refusal: error.refusal, internal: error.internal, is_logged }
     }
 }
 
@@ -266,6 +274,7 @@ pub(crate) fn on_panic(panic: Box<dyn Any + Send>) -> Response {
             "the control plane failed; its log has the cause under the correlation id",
         ),
         internal: Some(format!("a handler panicked: {text}")),
+        is_logged: false,
     };
     rejection.into_response()
 }

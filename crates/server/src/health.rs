@@ -51,15 +51,12 @@ async fn database(state: &ServerState) -> Probe {
     let outcome =
         match tokio::time::timeout(PROBE_LIMIT, state.context.stores.operations.ping()).await {
             Ok(Ok(())) => Ok("it answers"),
-            Ok(Err(error @ (StoreError::ReadOnly(_) | StoreError::Full(_)))) => {
-                tracing::warn!(%error, "the database cannot be written");
-                Err(match error {
-                    StoreError::ReadOnly(_) => "it is read-only",
-                    _ => "it is full",
-                })
-            }
+            Ok(Err(StoreError::ReadOnly(_))) => Err("it is read-only"),
+            Ok(Err(StoreError::Full(_))) => Err("it is full"),
             Ok(Err(error)) => {
-                tracing::warn!(%error, "the database does not answer the probe");
+                if !error.is_logged() {
+                    tracing::warn!(%error, "the database refuses the probe");
+                }
                 Err("it does not answer; the log says why")
             }
             Err(_) => Err("it did not answer in time"),

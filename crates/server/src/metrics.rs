@@ -97,8 +97,9 @@ impl Metrics {
                     gauge.set(i64::from(name == mode.name()));
                 }
             }
+            Ok(Err(error)) if error.is_logged() => {}
             Ok(Err(error)) => tracing::warn!(%error, "the mode could not be read"),
-            Err(_) => tracing::warn!("the mode could not be read in time"),
+            Err(_) => tracing::debug!("the mode could not be read in time"),
         }
     }
 
@@ -118,8 +119,9 @@ impl Metrics {
                     self.open_leaks.get_or_create(&[("kind", kind.into())]).set(open);
                 }
             }
+            Ok(Err(error)) if error.is_logged() => {}
             Ok(Err(error)) => tracing::warn!(%error, "open leaks could not be counted"),
-            Err(_) => tracing::warn!("open leaks could not be counted in time"),
+            Err(_) => tracing::debug!("open leaks could not be counted in time"),
         }
     }
 }

@@ -39,9 +39,11 @@ impl Entropy for SystemEntropy {
     }
 }
 
-/// Without the lines of the Kubernetes client, which logs every request that fails
-/// as an error; `slipway_cluster` logs what a person has to know about a cluster.
-const DEFAULT_LOG: &str = "info,kube_client=off,kube_runtime=off";
+/// Without `RUST_LOG`. The Kubernetes client logs every request that fails as an error,
+/// and the database driver warns about each connection that broke; `slipway_cluster` and
+/// the gateway log once that a cluster or the database does not answer.
+const DEFAULT_LOG: &str =
+    "info,kube_client=off,kube_runtime=off,sqlx_core::pool=error,sqlx::pool=error";
 
 /// Logs go to stderr, filtered by `RUST_LOG`.
 pub(crate) fn log_to_stderr(format: LogFormat) {

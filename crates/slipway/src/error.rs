@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use slipway_app::ports::substrate::Error as SubstrateError;
+use slipway_core::ErrorKind;
 use slipway_server::TlsError;
 use slipway_store::{BackupError, DirectoryError, OpenError};
 
@@ -56,6 +57,12 @@ pub(crate) enum Error {
 }
 
 impl Error {
+    /// Whether the database cannot be reached now, so that the same step may work
+    /// later.
+    pub(crate) fn is_database_away(&self) -> bool {
+        matches!(self, Self::App(error) if error.is_logged() && error.kind() == ErrorKind::Unavailable)
+    }
+
     pub(crate) fn code(&self) -> &'static str {
         match self {
             Self::Config(error) => error.code(),

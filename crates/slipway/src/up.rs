@@ -5,6 +5,7 @@
 //! port, the data directory, the database), never those of one resource.
 
 mod clusters;
+mod database_wait;
 mod keys;
 mod listeners;
 mod loops;
@@ -28,11 +29,13 @@ use slipway_app::ports::{Meter, Stores, Substrate};
 use slipway_app::{Context, Error as AppError};
 use slipway_controller::Shutdown;
 use slipway_core::access::rate::Rate;
+use slipway_core::ids::InstallationId;
 use slipway_render::local_node::NodeSettings;
 use slipway_server::{EventStreams, Metrics, RateLimits, ServerState, StreamLimits, Tls};
 use slipway_store::StoreConfig;
 use slipway_substrate::local::{LocalConfig, LocalSubstrate};
 
+use self::database_wait::DatabaseWait;
 use crate::adapters::{self, SystemClock, SystemEntropy};
 use crate::config::{Config, Layer};
 use crate::error::Error;
@@ -68,14 +71,18 @@ pub(crate) async fn up(layer: Box<Layer>) -> Result<(), Error> {
     .await?;
     let (metrics, meter) = Metrics::with_loops();
     let context = context(&config, store.clone(), meter);
-    let local = open_local(&config, &context).await?;
+    let wait = DatabaseWait::of(&config);
+    let installation = wait
+        .run(async || Ok(context.stores.operations.installation().await.map_err(AppError::from)?))
+        .await?;
+    let local = open_local(&config, &context, installation)?;
     let cluster = seeding::seed(&context, local.as_ref(), &config).await?;
-    let engines = Engines::new(node_settings(&config, &context, &url, authorities).await?).serving(
+    let engines = Engines::new(node_settings(&config, installation, &url, authorities)).serving(
         cluster.into(),
         &config.local_cluster,
         local,
     );
-    mode::converge(&context, &engines, &config, worker.name()).await?;
+    wait.run(async || mode::converge(&context, &engines, &config, worker.name()).await).await?;
     let signing_key = keys::load_or_create(&config.data_dir.join("signing.pk8")).await?;
 
     let (stop, shutdown) = Shutdown::channel();
@@ -142,34 +149,38 @@ fn context(config: &Config, store: Stores, meter: Arc<dyn Meter>) -> Context {
     }
 }
 
-async fn open_local(config: &Config, context: &Context) -> Result<Arc<dyn Substrate>, Error> {
+fn open_local(
+    config: &Config,
+    context: &Context,
+    installation: InstallationId,
+) -> Result<Arc<dyn Substrate>, Error> {
     let program = std::env::current_exe().map_err(Error::io("find this program"))?;
     let local = LocalSubstrate::open(LocalConfig {
         root: config.substrate_root.clone(),
         agent_program: program,
         agent_arguments: ["agent", "node", "--dir"].map(str::to_owned).to_vec(),
         stop_grace: config.stop_grace,
-        installation: context.stores.operations.installation().await.map_err(AppError::from)?,
+        installation,
     })?;
     let meter = Arc::clone(&context.meter);
     Ok(Arc::new(MeteredSubstrate::new(Arc::new(local), meter, &config.local_cluster)))
 }
 
-async fn node_settings(
+fn node_settings(
     config: &Config,
-    context: &Context,
+    installation: InstallationId,
     url: &str,
     authorities: Option<String>,
-) -> Result<NodeSettings, Error> {
+) -> NodeSettings {
     let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
-    Ok(NodeSettings {
-        installation: context.stores.operations.installation().await.map_err(AppError::from)?,
+    NodeSettings {
+        installation,
         public_url: url.to_owned(),
         heartbeat_interval_ms: millis(config.heartbeat_interval),
         orphan_after_ms: millis(config.orphan_after),
         node_image: config.node_image.clone(),
         authorities,
-    })
+    }
 }
 
 /// Writes the address for scripts, tests and the demo.

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use slipway_durable::database::{Condition, condition};
+use slipway_durable::database::{ErrorClass, class};
 use sqlx::postgres::PgConnectOptions;
 
 use crate::directory::DirectoryError;
@@ -160,10 +160,10 @@ pub enum OpenError {
 impl From<MigrationError> for OpenError {
     fn from(error: MigrationError) -> Self {
         match error {
-            MigrationError::Database(error) => match condition(&error) {
-                Some(Condition::ReadOnly) => Self::DatabaseReadOnly(Box::new(error)),
-                Some(Condition::Full) => Self::DatabaseFull(Box::new(error)),
-                None => Self::Migration(MigrationError::Database(error)),
+            MigrationError::Database(error) => match class(&error) {
+                ErrorClass::ReadOnly => Self::DatabaseReadOnly(Box::new(error)),
+                ErrorClass::Full => Self::DatabaseFull(Box::new(error)),
+                _ => Self::Migration(MigrationError::Database(error)),
             },
             other => Self::Migration(other),
         }

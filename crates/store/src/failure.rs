@@ -2,9 +2,7 @@
 
 use slipway_app::ports::store::Error;
 use slipway_core::Refusal;
-use slipway_durable::database::{
-    Condition, OperationError, concerns_the_database, condition, is_temporary,
-};
+use slipway_durable::database::{ErrorClass, OperationError, class};
 use uuid::Uuid;
 
 use crate::fault::Fault;
@@ -51,7 +49,7 @@ impl Failure {
     /// them, so that the others are worth trying without it. If the database is
     /// gone, full or read-only, each of them would only fail again.
     pub(crate) fn may_be_of_one_row(&self) -> bool {
-        self.database_error().is_none_or(|error| !concerns_the_database(error))
+        self.database_error().is_none_or(|error| !class(error).concerns_the_database())
     }
 }
 
@@ -67,11 +65,55 @@ impl From<Failure> for Error {
 }
 
 fn of_database(error: &sqlx::Error) -> Error {
-    let text = error.to_string();
-    match condition(error) {
-        Some(Condition::ReadOnly) => Error::ReadOnly(text),
-        Some(Condition::Full) => Error::Full(text),
-        None if is_temporary(error) => Error::Unavailable(text),
-        None => Error::Internal(text),
+    of_class(class(error), error.to_string())
+}
+
+fn of_class(class: ErrorClass, text: String) -> Error {
+    match class {
+        ErrorClass::Conflict | ErrorClass::Timeout | ErrorClass::Unavailable => {
+            Error::Unavailable(text)
+        }
+        ErrorClass::ReadOnly => Error::ReadOnly(text),
+        ErrorClass::Full => Error::Full(text),
+        ErrorClass::Constraint | ErrorClass::Damaged | ErrorClass::Fault => Error::Internal(text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use slipway_durable::database::{POSTGRES, SQLITE};
+
+    use super::*;
+
+    /// The table of `docs/operations.md`, as the two inventories say it.
+    #[test]
+    fn the_page_about_operations_has_every_code_of_the_databases() {
+        let classes = [
+            ErrorClass::Conflict,
+            ErrorClass::Timeout,
+            ErrorClass::Unavailable,
+            ErrorClass::ReadOnly,
+            ErrorClass::Full,
+            ErrorClass::Constraint,
+            ErrorClass::Damaged,
+            ErrorClass::Fault,
+        ];
+        let quoted = |codes: Vec<&str>| {
+            codes.iter().map(|code| format!("`{code}`")).collect::<Vec<_>>().join(" ")
+        };
+        let mut table = String::new();
+        for class in classes {
+            let postgres = POSTGRES.iter().filter(|(.., of)| *of == class).map(|(code, ..)| *code);
+            let sqlite = SQLITE.iter().filter(|(.., of)| *of == class).map(|(_, name, _)| *name);
+            let answer = slipway_app::Error::from(of_class(class, String::new())).kind().code();
+            table += &format!(
+                "| {} | {} | {} | `{answer}` |\n",
+                format!("{class:?}").to_lowercase(),
+                quoted(postgres.collect()),
+                quoted(sqlite.collect()),
+            );
+        }
+        let page = include_str!("../../../docs/operations.md");
+        assert!(page.contains(&table), "docs/operations.md should have:\n{table}");
     }
 }

@@ -28,6 +28,8 @@ mod sqlite;
 #[cfg(test)]
 mod claim_tests;
 #[cfg(test)]
+mod clock_tests;
+#[cfg(test)]
 mod constraint_tests;
 #[cfg(test)]
 mod migration_tests;

@@ -126,6 +126,54 @@ async fn postgres_isolates_a_bad_row() {
     .await;
 }
 
+/// The statement that spoils the outbox; only a payload differs between the databases.
+fn spoiling(spoil: testing::Spoil, payload: &str) -> String {
+    match spoil {
+        testing::Spoil::Payload(id) => format!(
+            "UPDATE outbox_events SET payload = '{payload}' WHERE lower(hex_of(id)) = '{}'",
+            id.as_uuid().simple()
+        ),
+        testing::Spoil::Remove(id) => format!(
+            "DELETE FROM outbox_events WHERE lower(hex_of(id)) = '{}'",
+            id.as_uuid().simple()
+        ),
+        testing::Spoil::RemoveUnpublished => {
+            "DELETE FROM outbox_events WHERE seq = (SELECT min(seq) FROM outbox_pending)".to_owned()
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sqlite_passes_an_event_that_cannot_be_read() {
+    let sqlite = Sqlite::new();
+    testing::bad_event(sqlite.open().await, async |spoil| {
+        let statement = spoiling(spoil, "{broken").replace("hex_of", "hex");
+        let mut connection = sqlite.connection().await;
+        let query = sqlx::raw_sql(sqlx::AssertSqlSafe(statement));
+        let done = query.execute(&mut connection).await.expect("the outbox is spoiled");
+        assert_eq!(done.rows_affected(), 1);
+    })
+    .await;
+}
+
+/// Every `jsonb` is valid JSON; a number can still be too large for us.
+#[tokio::test(flavor = "multi_thread")]
+async fn postgres_passes_an_event_that_cannot_be_read() {
+    let Some(database) = postgres("bad_event").await else {
+        return;
+    };
+    testing::bad_event(open_postgres(&database).await, async |spoil| {
+        let statement =
+            spoiling(spoil, r#"{"n": 1e999}"#).replace("hex_of(id)", "replace(id::text, '-', '')");
+        let mut connection =
+            sqlx::PgConnection::connect(database.url()).await.expect("a connection");
+        let query = sqlx::raw_sql(sqlx::AssertSqlSafe(statement));
+        let done = query.execute(&mut connection).await.expect("the outbox is spoiled");
+        assert_eq!(done.rows_affected(), 1);
+    })
+    .await;
+}
+
 /// Makes the key expired.
 const EXPIRE: &str =
     "UPDATE idempotency_keys SET expires_at = created_at WHERE idempotency_key = $1";

@@ -75,6 +75,9 @@ pub struct ResourceDetail {
     /// Changes of phase of the current attempt, newest first, at most a hundred.
     #[serde(default)]
     pub history: Vec<HistoryEntry>,
+    /// Where the whole history is, if there are lines before these.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub older_history: Option<String>,
 }
 
 /// One of the attempts to fill a slot, in short.

@@ -40,7 +40,11 @@ pub struct Explanation {
     pub blockers: Vec<Blocker>,
     /// What belongs to it and is of interest, with its blockers.
     pub parts: Vec<ExplainedPart>,
+    /// The newest hundred changes of phase, oldest first.
     pub history: Vec<HistoryEntry>,
+    /// Where the whole history is, if there are lines before these.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub older_history: Option<String>,
 }
 
 /// A worker with a claim, and when its lease ends unless it is renewed.

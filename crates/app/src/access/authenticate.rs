@@ -50,23 +50,24 @@ pub async fn install_admin_key(
     Ok(context.stores.access.api_key_install(&key, Install::Replace, actor).await?)
 }
 
-/// Creates the first key of an installation. `None` if a usable one exists,
-/// also if another replica was faster.
-pub async fn draw_first_admin_key(
+/// Makes `text`, which the caller has drawn, the first key of an installation.
+/// `false` if another usable key exists, also if another replica was faster. A
+/// second call with the same text answers as the first did.
+pub async fn install_first_admin_key(
     context: &Context,
     name: &str,
+    text: &Secret,
     actor: &Actor,
-) -> Result<Option<Secret>, Error> {
-    let text = draw(context);
-    let key = admin_key(context, name, &text)?;
+) -> Result<bool, Error> {
+    let key = admin_key(context, name, text)?;
     match context.stores.access.api_key_install(&key, Install::First, actor).await? {
-        Installed::Inserted | Installed::Replaced => Ok(Some(text)),
-        Installed::Unchanged | Installed::Occupied | Installed::Withdrawn => Ok(None),
+        Installed::Inserted | Installed::Replaced | Installed::Unchanged => Ok(true),
+        Installed::Occupied | Installed::Withdrawn => Ok(false),
     }
 }
 
 /// Generates the text of a new key.
-pub(crate) fn draw(context: &Context) -> Secret {
+pub fn draw(context: &Context) -> Secret {
     let (mut short, mut long) = ([0; 6], [0; 24]);
     context.entropy.fill(&mut short);
     context.entropy.fill(&mut long);

@@ -137,7 +137,8 @@ enum Ticked {
     /// another writer was faster or for an error of our own. The claim lapses.
     Unanswered(Option<String>),
     /// An error of our own, with its message.
-    Failed(String),
+    /// `is_logged` if the store logs the cause itself.
+    Failed { message: String, is_logged: bool },
 }
 
 type Ended = (ResourceSnapshot, Ticked);
@@ -244,7 +245,7 @@ impl Batch<'_> {
                     let read_at = Instant::now();
                     decided.push(Item { snapshot, report, facts, decision, minted, read_at });
                 }
-                Err(panicked) => ended.push((snapshot, Ticked::Failed(panicked))),
+                Err(panicked) => ended.push((snapshot, Ticked::failed(panicked))),
             }
         }
         (decided, ended)
@@ -280,6 +281,10 @@ impl Item {
 }
 
 impl Ticked {
+    fn failed(message: impl Into<String>) -> Self {
+        Self::Failed { message: message.into(), is_logged: false }
+    }
+
     /// Overtaken if another worker has the claim or somebody wrote the row meanwhile.
     fn of(error: &store::Error) -> Self {
         use slipway_core::ErrorKind::{ClaimLost, RevisionStale};
@@ -287,7 +292,7 @@ impl Ticked {
             store::Error::Refused(refusal) if matches!(refusal.kind, ClaimLost | RevisionStale) => {
                 Self::Overtaken
             }
-            error => Self::Failed(error.to_string()),
+            error => Self::Failed { message: error.to_string(), is_logged: error.is_logged() },
         }
     }
 
@@ -297,7 +302,7 @@ impl Ticked {
             Self::Unchanged(_) => TickOutcome::Unchanged,
             Self::Overtaken => TickOutcome::Overtaken,
             Self::Expiring => TickOutcome::Expiring,
-            Self::Unanswered(_) | Self::Failed(_) => TickOutcome::Failed,
+            Self::Unanswered(_) | Self::Failed { .. } => TickOutcome::Failed,
         }
     }
 }

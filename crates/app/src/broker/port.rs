@@ -11,6 +11,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use slipway_core::blocker::BlockerCode;
+use slipway_core::broker::history::Kept;
 use slipway_core::broker::snapshot::{DeclareSnapshot, ResourceSnapshot};
 use slipway_core::catalog::label::LabelSelector;
 use slipway_core::commit::{Recorded, Release};
@@ -87,6 +88,8 @@ pub struct AttemptFilter {
     pub resource: Option<ResourceId>,
     pub project: Option<ProjectId>,
     pub partition: Option<Partition>,
+    /// The number of the attempt among those of its resource.
+    pub number: Option<i32>,
     /// Only those with a blocker.
     pub blocked: bool,
 }
@@ -98,6 +101,14 @@ pub struct OverduePartition {
     pub cluster: String,
     /// How long the longest due row has been waiting for a claim.
     pub overdue: Duration,
+}
+
+/// The result of one step through the histories.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HistoryTrimmed {
+    pub removed: u64,
+    /// The attempt with which the next step begins; `None` after the last one.
+    pub next: Option<ProvisionedResourceId>,
 }
 
 /// See [`Rule`].
@@ -213,8 +224,23 @@ pub trait BrokerStore, intercepted by BrokerIntercept {
         page: Page<ResourceId>,
     ) -> Result<Vec<Result<ResourceSnapshot, CorruptRow>>, Error>;
 
-    /// Oldest first.
-    async fn history_list(&self, id: ProvisionedResourceId) -> Result<Vec<HistoryLine>, Error>;
+    /// The lines before this number, newest first; without a number, the newest.
+    async fn history_list(
+        &self,
+        id: ProvisionedResourceId,
+        page: Page<i64>,
+    ) -> Result<Vec<HistoryLine>, Error>;
+
+    /// Walks over `limit` attempts from this one on, in the order of their ids, to
+    /// the first whose history has more than what is kept, and removes up to
+    /// `limit` of its lines, of each kind. An announced change leaves the history
+    /// and stays in the audit.
+    async fn history_trim(
+        &self,
+        kept: Kept,
+        from: Option<ProvisionedResourceId>,
+        limit: u32,
+    ) -> Result<HistoryTrimmed, Error>;
 
     /// Removes the history of attempts whose resource has been gone for longer
     /// than `keep`; of `limit` attempts at most. A resource that is not gone,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use slipway_core::access::audit::Actor;
-use slipway_core::deletion::leak::{Claimant, Finding, Leak, LeakSnapshot};
+use slipway_core::deletion::leak::{Claimant, Finding, Leak, LeakRecord, LeakSnapshot};
 use slipway_core::deletion::orphans::LeakCommit;
 use slipway_core::deletion::record::Deletion;
 use slipway_core::ids::{ClusterId, DeletionId, LeakRecordId, ProjectId, ProvisionedResourceId};
@@ -93,6 +93,10 @@ pub trait DeletionStore, intercepted by DeletionIntercept {
         begun_at: Timestamp,
         actor: &Actor,
     ) -> Result<u64, Error>;
+
+    /// Records a leak that neither a scan nor a decision found. One that is recorded
+    /// and open stays as it is; one that was resolved is open again.
+    async fn leak_record(&self, leak: &LeakRecord) -> Result<(), Error>;
 
     /// Open leaks of this cluster whose removal was requested.
     async fn leak_removals(&self, cluster: ClusterId, limit: u32) -> Result<Vec<Leak>, Error>;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 use slipway_core::access::audit::Actor;
 use slipway_core::events::positions::Span;
+use slipway_core::events::unreadable;
 use slipway_core::ids::{AuditEntryId, ClaimToken, EventId, ProjectId, Revision, SubscriptionId};
 use slipway_core::time::Timestamp;
 use uuid::Uuid;
@@ -29,6 +30,15 @@ pub struct PositionedEvent {
     /// What it announces was not proven outside: a person abandoned it.
     pub abandoned: bool,
     pub payload: Value,
+}
+
+impl PositionedEvent {
+    /// Why the row cannot be read, if it cannot. Such an event has its position,
+    /// the type [`unreadable::TYPE`] and what could be read of the row.
+    pub fn unreadable(&self) -> Option<&str> {
+        let reason = self.payload.get("reason").and_then(Value::as_str);
+        (self.event_type == unreadable::TYPE).then(|| reason.unwrap_or_default())
+    }
 }
 
 /// Events that were committed and have no position yet.

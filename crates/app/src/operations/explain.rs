@@ -14,6 +14,7 @@ use crate::access::authorise::{Caller, Operation, authorise};
 use crate::access::port::Owned;
 use crate::access::reach;
 use crate::broker::port::AttemptFilter;
+use crate::broker::read::{RecentHistory, recent_history};
 use crate::deletion::leaks;
 use crate::deletion::leaks::Finder;
 use crate::kind;
@@ -61,23 +62,32 @@ pub async fn resource(
 async fn of_resource(context: &Context, id: ResourceId) -> Result<Option<Explanation>, Error> {
     let attempts =
         attempts(context, AttemptFilter { resource: Some(id), ..AttemptFilter::default() }).await?;
-    let history = async |attempt| context.stores.broker.history_list(attempt).await;
     match context.stores.broker.resource_fetch(id).await {
         Ok(None) => Ok(None),
         Ok(Some(snapshot)) => {
-            let history = history(snapshot.attempt.id()).await?;
+            let history = recent_history(context, snapshot.attempt.id()).await?;
             let timeouts = timeouts(context);
-            Ok(Some(explain::resource(&snapshot, &attempts, history, timeouts)))
+            Ok(Some(with(history, explain::resource(&snapshot, &attempts, timeouts))))
         }
         // A quarantined row is the most likely to need an explanation.
         Err(store::Error::Corrupt { id, reason }) => {
             let Some(current) = attempts.iter().find(|line| line.id.as_uuid() == id) else {
                 return Err(store::Error::Corrupt { id, reason }.into());
             };
-            let history = history(current.id).await?;
-            Ok(Some(explain::quarantined(current, &reason, history)))
+            let history = recent_history(context, current.id).await?;
+            Ok(Some(with(history, explain::quarantined(current, &reason))))
         }
         Err(error) => Err(error.into()),
+    }
+}
+
+/// The explanation with this history, oldest first.
+fn with(history: RecentHistory, explanation: Explanation) -> Explanation {
+    let RecentHistory { lines, has_older } = history;
+    Explanation {
+        history: lines.into_iter().rev().collect(),
+        has_older_history: has_older,
+        ..explanation
     }
 }
 

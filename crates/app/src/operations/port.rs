@@ -150,8 +150,9 @@ pub trait OperationsStore, intercepted by OperationsIntercept {
     async fn database_now(&self) -> Result<Timestamp, Error>;
 
     /// The clock went back by `jump`: makes due times and ends of leases that
-    /// much earlier. Leaves leases alone that end within `lease`, since they
-    /// may have been granted after the jump. Returns the number of rows. A row
+    /// much earlier, and moves beginnings of waits that lie in the future to now.
+    /// Leaves leases alone that end within `lease`, since they may have been
+    /// granted after the jump; none ends later. Returns the number of rows. A row
     /// that is due too early does no harm: its tick finds it in order.
     async fn schedule_pull_in(&self, jump: Duration, lease: Duration) -> Result<u64, Error>;
 }

@@ -96,6 +96,14 @@ pub enum Error {
     Internal(String),
 }
 
+impl Error {
+    /// Whether it is a state of the database as a whole. The store logs one line
+    /// when such a state begins and one when it ends; callers log nothing.
+    pub const fn is_logged(&self) -> bool {
+        matches!(self, Self::Unavailable(_) | Self::ReadOnly(_) | Self::Full(_))
+    }
+}
+
 /// A row of a batch that cannot be read; the rest of the batch is usable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CorruptRow {

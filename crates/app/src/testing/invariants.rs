@@ -109,7 +109,7 @@ impl World {
     /// Each line begins with the phase in which the previous one ended: no two
     /// workers left the same phase.
     async fn check_history(&self, declared: Declared, phase: Phase, context: &str) {
-        let history = self.store.broker.history_list(declared.attempt).await.expect("a history");
+        let history = self.history(declared.attempt).await;
         let mut before = None;
         for line in &history {
             assert_eq!(line.from, before, "{context}: {history:?}");

@@ -8,12 +8,14 @@
 //!
 //! [`bad_row`] tests how the store treats a row that breaks an invariant; only
 //! the adapter's own tests can make one, so they pass in a function for it.
-//! [`expired_key`] does the same for an expired idempotency key.
+//! [`bad_event`] does the same for a row of the outbox, [`expired_key`] for an
+//! expired idempotency key.
 //!
 //! All expect a store that nobody else uses and panic on the first violation.
 //! They use the store through its ports alone.
 
 mod access;
+mod bad_event;
 mod bad_row;
 mod batch_races;
 mod catalog;
@@ -27,6 +29,7 @@ mod substrate;
 mod worker;
 mod world;
 
+pub use bad_event::{Spoil, bad_event};
 pub use bad_row::bad_row;
 pub use catalog::expired_key;
 pub use races::races;

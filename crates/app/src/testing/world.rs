@@ -33,7 +33,7 @@ use slipway_core::{ErrorKind, Phase, Timestamp};
 use uuid::Uuid;
 
 use super::substrate::Substrate;
-use crate::broker::port::{DeclareKey, ResourceKey};
+use crate::broker::port::{DeclareKey, HistoryLine, ResourceKey};
 use crate::ports::Stores;
 use crate::ports::store::{Error, Page};
 use crate::seed::Seed;
@@ -288,6 +288,13 @@ impl World {
     /// The current token of the attempt.
     pub(super) async fn token(&self, attempt: ProvisionedResourceId) -> SecretHash {
         self.snapshot(attempt).await.token.expect("the attempt has a token").hash
+    }
+
+    /// Oldest first.
+    pub(super) async fn history(&self, attempt: ProvisionedResourceId) -> Vec<HistoryLine> {
+        let page = Page { after: None, limit: 100_000 };
+        let lines = self.store.broker.history_list(attempt, page).await;
+        lines.expect("a history").into_iter().rev().collect()
     }
 
     /// A fresh resource in Enrolling.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use slipway_app::broker::port::Claimed;
-use slipway_controller::driver::Loop;
+use slipway_controller::driver::{Failure, Loop};
 use slipway_controller::resources::ResourceLoop;
 use slipway_durable::Lease;
 
@@ -44,7 +44,7 @@ impl Loop for Valve {
         self.inner.wind_down();
     }
 
-    async fn claim(&self, limit: u32) -> Result<Vec<Claimed>, String> {
+    async fn claim(&self, limit: u32) -> Result<Vec<Claimed>, Failure> {
         if self.closed.load(Ordering::Relaxed) {
             return Ok(Vec::new());
         }

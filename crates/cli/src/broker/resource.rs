@@ -18,7 +18,7 @@ use crate::error::Error;
 use crate::kind::{Cells, Detail, Facts, Kind, Row};
 use crate::nodes::node;
 use crate::operations::explain;
-use crate::output::{dash_if_empty, optional_time, pairs, time};
+use crate::output::{dash_if_empty, optional_time, or_dash, pairs, time};
 use crate::session::Session;
 use crate::suggest;
 use crate::wait::{Goal, wait_for};
@@ -92,6 +92,16 @@ pub enum ResourceCommand {
         #[command(flatten)]
         wait: WaitArguments,
     },
+    /// List the changes of phase of a resource, the newest first
+    History {
+        #[command(flatten)]
+        target: TargetArguments,
+        /// Of this attempt; the current one if not given
+        #[arg(long, value_name = "NUMBER")]
+        attempt: Option<i32>,
+        #[command(flatten)]
+        page: PageArguments,
+    },
     /// Explain the state of a resource: what it waits for, what blocks it, what happens next
     Explain(TargetArguments),
     /// Take down what failed for good and try again
@@ -140,6 +150,7 @@ pub(crate) const EXAMPLES: &[&str] = &[
     "slipway resource list --blocked",
     "slipway resource get web-1",
     "slipway resource get web-1 -o yaml",
+    "slipway resource history web-1 --limit 20",
     "slipway resource relabel web-1 -l tier=web -l team=blue",
     "slipway resource delete web-1 --reason replaced",
     "slipway resource delete web-1 --yes --wait --timeout 10m",
@@ -163,6 +174,17 @@ impl Row for Resource {
             ("BLUEPRINT", format!("{}@{}", self.blueprint, self.blueprint_version)),
             ("BLOCKERS", dash_if_empty(blockers.join(", "))),
             ("ID", self.id.clone()),
+        ]
+    }
+}
+
+impl Row for HistoryEntry {
+    fn cells(&self) -> Cells {
+        vec![
+            ("AT", time(&self.at)),
+            ("FROM", or_dash(self.from.as_deref())),
+            ("TO", self.to.clone()),
+            ("WHY", self.why.clone()),
         ]
     }
 }
@@ -251,6 +273,12 @@ pub(crate) async fn run(session: &mut Session<'_>, command: ResourceCommand) -> 
         ResourceCommand::Get(target) => {
             let id = find_id(&session.client, &target).await?;
             session.get_at::<ResourceDetail>(&["resources", &id]).await
+        }
+        ResourceCommand::History { target, attempt, page } => {
+            let id = find_id(&session.client, &target).await?;
+            let attempt = attempt.map(|number| number.to_string());
+            let wanted = Listing::from(page).with("attempt", attempt);
+            session.list_at::<HistoryEntry>(&["resources", &id, "history"], wanted).await
         }
         ResourceCommand::Explain(target) => explain::resource(session, &target).await,
         ResourceCommand::Relabel { target, labels } => {

@@ -142,6 +142,9 @@ pub(crate) fn text(explanation: &Explanation) -> String {
     }
     if !explanation.history.is_empty() {
         heading(&mut lines, "History:");
+        if explanation.older_history.is_some() {
+            lines.push(format!("  … older: slipway resource history {}", clean(&explanation.id)));
+        }
         for entry in &explanation.history {
             let from = entry.from.as_deref().map(|from| format!("{from} → ")).unwrap_or_default();
             lines.push(format!(

@@ -198,6 +198,7 @@ fn an_explanation() {
                 why: "deletion requested by key:admin".to_owned(),
             },
         ],
+        older_history: Some("/api/v1/resources/r-1/history".to_owned()),
     };
     insta::assert_snapshot!(explanation(&explained));
     let settled = Explanation { waiting_for: None, ..explained };

@@ -17,6 +17,7 @@ pub mod write;
 pub mod decide;
 pub mod deletion_verification;
 pub mod flapping;
+pub mod history;
 pub mod prepare;
 pub mod record;
 pub mod transition;

@@ -11,6 +11,7 @@ use uuid::Uuid;
 
 use crate::broker::phase::Phase;
 use crate::closed_set::closed_set;
+use crate::events::unreadable;
 use crate::ids::{ClaimToken, ClusterId, LeakRecordId, ProvisionedResourceId};
 use crate::subject::{Subject, SubjectKind};
 use crate::time::Timestamp;
@@ -196,6 +197,9 @@ impl Leak {
             }
             (None, None) if self.is_abandoned() => {
                 "check by hand whether it still exists and costs (a machine may outlive its cluster); then `slipway leaks resolve`"
+            }
+            (None, None) if self.kind == unreadable::LEAK_KIND => {
+                "tell its readers what they missed (the evidence has the position); then `slipway leaks resolve`"
             }
             (Some(FindingKind::ObjectOfDeleted) | None, None) => {
                 "wait: the resource loop removes it; if it stays, remove it by hand and `slipway leaks resolve`"

@@ -35,6 +35,8 @@ pub struct Holder {
 /// One line of a history.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HistoryLine {
+    /// The number of the line: grows, with gaps, over the life of the subject.
+    pub number: i64,
     pub at: Timestamp,
     pub from: Option<String>,
     pub to: String,
@@ -108,7 +110,10 @@ pub struct Explanation {
     pub resource_id: Option<ResourceId>,
     pub blockers: Vec<Blocker>,
     pub parts: Vec<Part>,
+    /// The newest lines of it, oldest first.
     pub history: Vec<HistoryLine>,
+    /// There are lines before these.
+    pub has_older_history: bool,
 }
 
 impl Explanation {
@@ -139,6 +144,7 @@ impl Explanation {
             blockers: Vec::new(),
             parts: Vec::new(),
             history: Vec::new(),
+            has_older_history: false,
         }
     }
 }

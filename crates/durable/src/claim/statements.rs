@@ -161,26 +161,19 @@ macro_rules! claimable {
                 $dialect, $table, concat!(" AND ", stringify!($by), " = $2")
             ),
             // A lease that a live worker took or renewed since the jump is not longer
-            // than `$2` and stays.
+            // than `$2` and stays. A longer one was taken before a jump, maybe one that
+            // nobody measured: it ends after `$2` at the latest.
             pull_in: concat!(
                 "UPDATE ",
                 $table,
                 " SET due_at = ",
-                $crate::fragment!($dialect, greatest),
-                "(",
-                $crate::fragment!($dialect, now),
-                ", due_at",
-                $crate::fragment!($dialect, (minus_micros "$1")),
-                "), lease_until = CASE WHEN lease_until > ",
+                $crate::pulled_in!($dialect, "due_at"),
+                ", lease_until = CASE WHEN lease_until > ",
                 $crate::fragment!($dialect, now),
                 $crate::fragment!($dialect, (plus_micros "$2")),
                 " THEN ",
-                $crate::fragment!($dialect, greatest),
-                "(",
-                $crate::fragment!($dialect, now),
-                ", lease_until",
-                $crate::fragment!($dialect, (minus_micros "$1")),
-                ") ELSE lease_until END WHERE due_at > (SELECT ",
+                $crate::pulled_in!($dialect, "lease_until"),
+                " ELSE lease_until END WHERE due_at > (SELECT ",
                 $crate::fragment!($dialect, now),
                 ")"
             ),
@@ -203,6 +196,30 @@ macro_rules! release_assignments {
             " + ",
             $micros,
             " END"
+        )
+    };
+}
+
+/// A time that lies `$1` too far in the future; of a claimed row at most `$2` from now.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! pulled_in {
+    ($dialect:ident, $column:literal) => {
+        concat!(
+            $crate::fragment!($dialect, least),
+            "(",
+            $crate::fragment!($dialect, greatest),
+            "(",
+            $crate::fragment!($dialect, now),
+            ", ",
+            $column,
+            $crate::fragment!($dialect, (minus_micros "$1")),
+            "), CASE WHEN lease_until IS NULL THEN ",
+            $column,
+            " ELSE ",
+            $crate::fragment!($dialect, now),
+            $crate::fragment!($dialect, (plus_micros "$2")),
+            " END)"
         )
     };
 }

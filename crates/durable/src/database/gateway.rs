@@ -20,8 +20,9 @@ use std::time::Duration;
 
 use sqlx::{Database, Pool, Transaction};
 
-use super::errors::{Condition, OperationError, condition};
+use super::errors::{ErrorClass, OperationError, class};
 use super::health::Health;
+use super::outage::Proof;
 use super::pools::{Current, Pools, Source};
 use super::retry::Retries;
 
@@ -61,15 +62,15 @@ pub struct Gateway<Db: Database> {
 }
 
 /// Runs an expression that yields a future, within the limit, and again while
-/// the error is transient. It is a macro for the reason in the module docs, and
+/// the error is a conflict. It is a macro for the reason in the module docs, and
 /// used in this file only.
 macro_rules! limited_and_retried {
-    ($gateway:expr, $run:expr) => {{
+    ($gateway:expr, $proof:expr, $run:expr) => {{
         let mut retries = Retries::new();
         loop {
             match $gateway.limited($run).await {
                 Err(error) if retries.again(&error).await => {}
-                outcome => break outcome,
+                outcome => break noted(&$gateway.health, $proof, outcome),
             }
         }
     }};
@@ -87,7 +88,7 @@ impl<Db: Database> Gateway<Db> {
         arguments: A,
         run: impl AsyncFn(&mut Db::Connection, A) -> Result<T, E>,
     ) -> Result<T, E> {
-        limited_and_retried!(self, async {
+        limited_and_retried!(self, Proof::Read, async {
             let mut connection = self.current().readers.acquire().await?;
             run(&mut connection, arguments).await
         })
@@ -99,7 +100,7 @@ impl<Db: Database> Gateway<Db> {
         arguments: A,
         run: impl AsyncFn(&mut Db::Connection, A) -> Result<T, E>,
     ) -> Result<T, E> {
-        limited_and_retried!(self, async {
+        limited_and_retried!(self, Proof::Read, async {
             let pool = self.current().readers;
             let mut transaction = self.begin(pool, self.begin.read).await?;
             let answer = run(&mut transaction, arguments).await?;
@@ -114,7 +115,7 @@ impl<Db: Database> Gateway<Db> {
         arguments: A,
         run: impl AsyncFn(&mut Db::Connection, A) -> Result<T, E>,
     ) -> Result<T, E> {
-        limited_and_retried!(self, async {
+        limited_and_retried!(self, Proof::Accepted, async {
             let mut connection = self.current().writer.acquire().await?;
             run(&mut connection, arguments).await
         })
@@ -127,7 +128,7 @@ impl<Db: Database> Gateway<Db> {
         arguments: A,
         run: impl AsyncFn(&mut Db::Connection, A) -> Result<T, E>,
     ) -> Result<T, E> {
-        limited_and_retried!(self, async {
+        limited_and_retried!(self, Proof::Accepted, async {
             let current = self.pools.current(&self.health);
             let mut connection = current.idle.take(&current.writer).await?;
             let answer = run(&mut connection, arguments).await?;
@@ -143,19 +144,19 @@ impl<Db: Database> Gateway<Db> {
         arguments: A,
         run: impl AsyncFn(&mut Db::Connection, A) -> Result<End<T>, E>,
     ) -> Result<T, E> {
-        limited_and_retried!(self, async {
+        limited_and_retried!(self, Proof::Read, async {
             let mut transaction = self.begin_write().await?;
             let end = run(&mut transaction, arguments).await;
-            end_transaction(transaction, end).await
+            end_transaction(&self.health, transaction, end).await
         })
     }
 
     /// The same for an operation whose runs borrow something.
     pub async fn transact<W: Work<Db>>(&self, mut work: W) -> Result<W::Answer, W::Error> {
-        limited_and_retried!(self, async {
+        limited_and_retried!(self, Proof::Read, async {
             let mut transaction = self.begin_write().await?;
             let end = work.run(&mut transaction).await;
-            end_transaction(transaction, end).await
+            end_transaction(&self.health, transaction, end).await
         })
     }
 
@@ -167,12 +168,12 @@ impl<Db: Database> Gateway<Db> {
 
     /// Limits a whole call, which may run several operations, to `limit`, where
     /// that is shorter than the limit of one.
-    pub async fn within<T, E: From<sqlx::Error>>(
+    pub async fn within<T, E: OperationError>(
         &self,
         limit: Duration,
         operation: impl Future<Output = Result<T, E>>,
     ) -> Result<T, E> {
-        limited(&self.health, limit, operation).await
+        noted(&self.health, Proof::Read, limited(&self.health, limit, operation).await)
     }
 
     /// Opens `wanted` connections. The error has the number that could be
@@ -220,14 +221,14 @@ impl<Db: Database> Gateway<Db> {
         begun.await.map_err(|error| sqlx::Error::Io(IoError::other(error)))?
     }
 
-    /// Applies the limit, and notes an error that concerns the whole database.
+    /// Applies the limit, and notes a read-only database.
     async fn limited<T, E: OperationError>(
         &self,
         operation: impl Future<Output = Result<T, E>>,
     ) -> Result<T, E> {
         let outcome = limited(&self.health, self.health.limit, operation).await;
         let error = outcome.as_ref().err().and_then(OperationError::database_error);
-        if error.and_then(condition) == Some(Condition::ReadOnly) {
+        if error.map(class) == Some(ErrorClass::ReadOnly) {
             self.health.note_read_only();
         }
         outcome
@@ -246,21 +247,43 @@ async fn limited<T, E: From<sqlx::Error>>(
         outcome = &mut operation => outcome,
         () = tokio::time::sleep(limit) => {
             health.replace_pools();
-            tracing::warn!(?limit, "the database does not answer; its connections are closed");
+            tracing::debug!(?limit, "the database does not answer; its connections are closed");
             let text = format!("the database did not answer within {limit:?}");
             Err(sqlx::Error::Io(IoError::new(ErrorKind::TimedOut, text)).into())
         }
     }
 }
 
+/// Logs a state of the database that begins or ends with this outcome.
+fn noted<T, E: OperationError>(
+    health: &Health,
+    proof: Proof,
+    outcome: Result<T, E>,
+) -> Result<T, E> {
+    match &outcome {
+        Ok(_) => health.outages.succeeded(proof),
+        Err(error) => match error.database_error() {
+            Some(error) => health.outages.failed(class(error), error),
+            // A rule refused, so the database answered.
+            None => health.outages.succeeded(Proof::Read),
+        },
+    }
+    outcome
+}
+
 /// An error rolls back before it is answered: dropped, the transaction would keep its
 /// locks for a moment, and the next call of the same caller would meet them.
 async fn end_transaction<Db: Database, T, E: OperationError>(
+    health: &Health,
     transaction: Transaction<'static, Db>,
     end: Result<End<T>, E>,
 ) -> Result<T, E> {
     match end {
-        Ok(End::Commit(answer)) => transaction.commit().await.map(|()| answer).map_err(E::from),
+        Ok(End::Commit(answer)) => {
+            transaction.commit().await?;
+            health.outages.succeeded(Proof::Committed);
+            Ok(answer)
+        }
         Ok(End::Rollback(answer)) => transaction.rollback().await.map(|()| answer).map_err(E::from),
         Err(error) => {
             if let Err(failed) = transaction.rollback().await {

@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 
 use sqlx::Connection;
 
+use super::outage::Outages;
+
 /// The server's limit for a statement, unless configured otherwise.
 pub const STATEMENT_LIMIT: Duration = Duration::from_secs(30);
 
@@ -36,6 +38,7 @@ pub(super) struct Health {
     generation: AtomicU64,
     saw_read_only: AtomicBool,
     last_replacement: Mutex<Option<Instant>>,
+    pub(super) outages: Outages,
 }
 
 impl Health {
@@ -45,6 +48,7 @@ impl Health {
             generation: AtomicU64::new(0),
             saw_read_only: AtomicBool::new(false),
             last_replacement: Mutex::new(None),
+            outages: Outages::default(),
         }
     }
 

@@ -4,22 +4,21 @@
 //! a pool whose connections do not answer are written here and nowhere else.
 //!
 //! [`errors`] classifies the driver's errors, [`health`] counts the generations
-//! of pools, [`pools`] owns the connections, [`retry`] retries.
+//! of pools, [`outage`] logs when the database cannot be used, [`pools`] owns the
+//! connections, [`retry`] retries.
 
 mod errors;
 mod gateway;
 mod health;
 mod idle;
+mod outage;
 mod pools;
 mod retry;
 
 #[cfg(test)]
 mod tests;
 
-pub use errors::{
-    Condition, OperationError, concerns_the_database, condition, has_no_connection, is_temporary,
-    is_transient,
-};
+pub use errors::{ErrorClass, OperationError, POSTGRES, SQLITE, class};
 pub use gateway::{Begin, End, Gateway, Work};
 pub use health::{IdlePing, STATEMENT_LIMIT};
 pub use pools::Source;

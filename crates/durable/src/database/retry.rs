@@ -8,7 +8,7 @@
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
-use super::errors::{OperationError, is_transient};
+use super::errors::{ErrorClass, OperationError, class};
 use crate::Backoff;
 
 /// 5, 10, 20, 40 ms at most between five runs: a deadlock ends as soon as one
@@ -30,7 +30,8 @@ impl Retries {
 
     /// Whether to run it again after this error; if so, waits first.
     pub(super) async fn again(&mut self, error: &impl OperationError) -> bool {
-        if self.runs >= RUNS || !error.database_error().is_some_and(is_transient) {
+        let conflict = error.database_error().map(class) == Some(ErrorClass::Conflict);
+        if self.runs >= RUNS || !conflict {
             return false;
         }
         tracing::debug!(run = self.runs, "the database asked to run a transaction again");
@@ -40,7 +41,7 @@ impl Retries {
     }
 }
 
-/// Runs `run`, and again while the error is transient. For calls before there
+/// Runs `run`, and again while the error is a conflict. For calls before there
 /// is a gateway: connecting to a file that another process is switching to WAL.
 pub async fn retried<A: Copy, T, E: OperationError>(
     arguments: A,

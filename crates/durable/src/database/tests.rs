@@ -82,17 +82,6 @@ impl Work<Sqlite> for Silent {
     }
 }
 
-#[test]
-fn only_what_was_rolled_back_by_chance_is_transient() {
-    for code in ["40001", "40P01", "5", "6", "517", "261"] {
-        assert!(is_transient(&refusal(code)), "{code}");
-    }
-    for code in ["23505", "23503", "2067", "787", "57014", "1"] {
-        assert!(!is_transient(&refusal(code)), "{code}");
-    }
-    assert!(!is_transient(&sqlx::Error::PoolTimedOut));
-}
-
 #[tokio::test]
 async fn every_door_ends_what_never_answers() {
     let outcomes = [

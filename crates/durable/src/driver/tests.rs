@@ -41,10 +41,10 @@ struct Queue {
 impl Loop for Queue {
     type Item = u32;
 
-    async fn claim(&self, limit: u32) -> Result<Vec<u32>, String> {
+    async fn claim(&self, limit: u32) -> Result<Vec<u32>, Failure> {
         if self.refusals.load(Ordering::SeqCst) > 0 {
             self.refusals.fetch_sub(1, Ordering::SeqCst);
-            return Err("database is away".to_owned());
+            return Err("database is away".to_owned().into());
         }
         self.limits.lock().unwrap().push(limit);
         let mut queued = self.queued.lock().unwrap();

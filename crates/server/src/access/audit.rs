@@ -98,7 +98,9 @@ fn follow(
                 Some(ExportCursor::Read(found)) => found,
                 Some(ExportCursor::After(after)) => {
                     reader.next(after).await.inspect_err(|error| {
-                        tracing::warn!(%error, "an export of the audit breaks off");
+                        if !error.is_logged() {
+                            tracing::warn!(%error, "an export of the audit breaks off");
+                        }
                     })?
                 }
             };

@@ -11,6 +11,7 @@ use slipway_wire::blocker::{Blocker, Remedy};
 use slipway_wire::broker::HistoryEntry;
 use slipway_wire::operations::{ExplainedPart, Explanation, Holder};
 
+use super::resources;
 use crate::nodes;
 use crate::request::{Call, Id, Segments, Untagged, text};
 
@@ -49,6 +50,10 @@ fn document(found: domain::Explanation, now: Timestamp) -> Explanation {
         blockers: blockers(&found.blockers, found.resource_id),
         parts: found.parts.into_iter().map(part).collect(),
         history: found.history.iter().map(history).collect(),
+        older_history: found
+            .resource_id
+            .filter(|_| found.has_older_history)
+            .map(resources::history_path),
     }
 }
 

@@ -93,9 +93,25 @@ pub(super) async fn get(call: Call, Id(id): Id<ResourceId>) -> Shown<ResourceDet
         resource,
         observed: snapshot.observed.clone(),
         attempts: attempts.iter().map(attempt).collect(),
-        history: history.iter().map(explain::history).collect(),
+        history: history.lines.iter().map(explain::history).collect(),
+        older_history: history.has_older.then(|| history_path(id)),
     };
     Ok(Tagged { revision, document })
+}
+
+/// The history of one attempt, newest first.
+pub(super) async fn history(call: Call, Id(id): Id<ResourceId>) -> Answered {
+    let page = call.query.page()?;
+    let invalid = || Refusal::invalid("attempt", "must be the number of an attempt, such as 1");
+    let number = call.query.get("attempt").map(|text| text.parse().map_err(|_| invalid()));
+    let number = number.transpose()?;
+    let found = read::history(&call.context, &call.caller, id, number, page).await?;
+    Ok(call.page(found.map(explain::history), page.limit))
+}
+
+/// Where [`history`] is.
+pub(super) fn history_path(id: ResourceId) -> String {
+    format!("/api/v1/resources/{id}/history")
 }
 
 /// Replaces the labels of the slot.

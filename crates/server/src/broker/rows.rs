@@ -1,7 +1,9 @@
 //! The rows of the broker.
 
 use slipway_app::access::authorise::Operation::*;
-use slipway_wire::broker::{Abandon, DeclareResource, Resource, ResourceDetail, Retry};
+use slipway_wire::broker::{
+    Abandon, DeclareResource, HistoryEntry, Resource, ResourceDetail, Retry,
+};
 use slipway_wire::catalog::Relabel;
 use slipway_wire::deletion::Deletion;
 use slipway_wire::nodes::ForceDrain;
@@ -24,6 +26,8 @@ pub(crate) fn rows() -> Vec<Route> {
             .body::<Relabel>().one::<Resource>().conditional(),
         delete("/resources/{id}",             ResourceDelete,  resources::delete,      "Delete a resource, in order")
             .one::<Deletion>().query(&["reason"]).conditional().statuses(&[202]),
+        get   ("/resources/{id}/history",     ResourceRead,    resources::history,     "List the changes of phase of an attempt, newest first; the current one if `attempt` is not given")
+            .page::<HistoryEntry>().query(&["attempt"]),
         get   ("/resources/{id}/explain",     ResourceRead,    explain::resource,      "Explain the state of a resource")
             .one::<Explanation>(),
         post  ("/resources/{id}/force-drain", NodeForceDrain,  resources::force_drain, "Force the drain: do not wait for the node")

@@ -7,6 +7,7 @@ use axum::body::{Body, to_bytes};
 use axum::middleware::from_fn;
 use axum::routing::get;
 use serde_json::json;
+use slipway_app::ports::store;
 use tower::ServiceExt;
 
 use super::*;
@@ -146,7 +147,7 @@ async fn a_panic_is_an_internal_error() {
 fn an_error_line_is_a_fault_of_ours() {
     let level = |kind| Rejection::from(Refusal::new(kind, "x")).level();
     assert_eq!(level(ErrorKind::Internal), Some(Level::ERROR));
-    assert_eq!(level(ErrorKind::Unavailable), Some(Level::ERROR));
+    assert_eq!(level(ErrorKind::Unavailable), Some(Level::WARN), "a limit that was reached");
     assert_eq!(level(ErrorKind::PoolExhausted), Some(Level::WARN), "each agent asks every minute");
     assert_eq!(level(ErrorKind::ResourceNotFound), None);
     let error = slipway_app::Error {
@@ -154,6 +155,17 @@ fn an_error_line_is_a_fault_of_ours() {
         internal: Some("y".to_owned()),
     };
     assert_eq!(Rejection::from(error).level(), Some(Level::WARN));
+    // The store logs these once, when they begin and when they end.
+    for state in [
+        store::Error::Unavailable("y".to_owned()),
+        store::Error::ReadOnly("y".to_owned()),
+        store::Error::Full("y".to_owned()),
+    ] {
+        let rejection = Rejection::from(slipway_app::Error::from(state));
+        assert_eq!(rejection.level(), Some(Level::DEBUG), "{rejection:?}");
+    }
+    let fault = slipway_app::Error::from(store::Error::Internal("y".to_owned()));
+    assert_eq!(Rejection::from(fault).level(), Some(Level::ERROR));
 }
 
 /// A missing thing is 404 if the path addresses it and 422 if a field names it.

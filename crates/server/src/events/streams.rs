@@ -289,7 +289,9 @@ impl Hub {
                 Ok(true) => Duration::ZERO,
                 Ok(false) => self.limits.poll,
                 Err(error) => {
-                    tracing::warn!(%error, "cannot read events to stream; trying again");
+                    if !error.is_logged() {
+                        tracing::warn!(%error, "cannot read events to stream; trying again");
+                    }
                     AFTER_FAULT
                 }
             };
@@ -383,7 +385,9 @@ impl EventStream {
                 None
             }
             Err(error) => {
-                tracing::warn!(%error, "a stream ends: the database does not answer");
+                if !error.is_logged() {
+                    tracing::warn!(%error, "a stream ends: its events cannot be read");
+                }
                 None
             }
         }

@@ -17,7 +17,6 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use slipway_app::operations::port::Counts;
-use slipway_app::ports::store;
 use slipway_core::Phase;
 use slipway_core::blocker::BlockerCode;
 use slipway_core::nodes::node::Reachability;
@@ -117,7 +116,7 @@ impl CountMetrics {
                 drop(turn);
             });
             if counted.is_none() && timeout(LIMIT, counting).await.is_err() {
-                tracing::warn!(
+                tracing::debug!(
                     "resources, blockers and nodes were not counted in time; their metrics are absent until they are"
                 );
             }
@@ -135,7 +134,9 @@ impl CountMetrics {
                 Some(Counted::after(begun.elapsed()))
             }
             Err(error) => {
-                tracing::warn!(%error, "resources, blockers and nodes could not be counted");
+                if !error.is_logged() {
+                    tracing::warn!(%error, "resources, blockers and nodes could not be counted");
+                }
                 // Unknown counts are absent: stale ones would pass for current.
                 self.phases.clear();
                 self.blockers.clear();
@@ -169,12 +170,16 @@ impl CountMetrics {
 
     /// Includes partitions that nobody serves: those fall behind.
     async fn lag(&self, state: &ServerState) {
-        let overdue = answer(state.context.stores.broker.partition_list_overdue()).await;
+        let asked = timeout(LIMIT, state.context.stores.broker.partition_list_overdue()).await;
         self.overdue.clear();
-        let overdue = match overdue {
-            Ok(overdue) => overdue,
-            Err(error) => {
-                return tracing::warn!(error, "the lag of the partitions could not be read");
+        let overdue = match asked {
+            Ok(Ok(overdue)) => overdue,
+            Ok(Err(error)) if error.is_logged() => return,
+            Ok(Err(error)) => {
+                return tracing::warn!(%error, "the lag of the partitions could not be read");
+            }
+            Err(_) => {
+                return tracing::debug!("the lag of the partitions could not be read in time");
             }
         };
         for partition in self.loops.partitions() {
@@ -185,13 +190,6 @@ impl CountMetrics {
                 .get_or_create(&[("partition", found.cluster.into())])
                 .set(found.overdue.as_secs_f64());
         }
-    }
-}
-
-async fn answer<T>(asked: impl Future<Output = Result<T, store::Error>>) -> Result<T, String> {
-    match timeout(LIMIT, asked).await {
-        Ok(answer) => answer.map_err(|error| error.to_string()),
-        Err(_) => Err("the database did not answer in time".to_owned()),
     }
 }
 

@@ -43,8 +43,11 @@ impl EventMetrics {
         self.streams.set(as_gauge(state.streams.open()));
         match timeout(LIMIT, self.read(state)).await {
             Ok(Ok(())) => {}
+            Ok(Err(error)) if error.is_logged() => {}
             Ok(Err(error)) => tracing::warn!(%error, "the metrics of events are not up to date"),
-            Err(_) => tracing::warn!("the metrics of events are not up to date: no answer in time"),
+            Err(_) => {
+                tracing::debug!("the metrics of events are not up to date: no answer in time");
+            }
         }
     }
 

@@ -163,3 +163,46 @@ async fn one_resource_is_shown_with_its_past() {
     let listed = world.get("/api/v1/resources").await.json();
     assert_eq!(listed[0]["history"], serde_json::Value::Null, "lists stay short");
 }
+
+/// A resource that flapped for long: documents stay short and say where the rest is.
+#[tokio::test]
+async fn a_long_history_is_shown_in_part_and_read_by_pages() {
+    let world = World::new().await;
+    let id = world.declare("web-1").await;
+    let path = format!("/api/v1/resources/{id}/history");
+    let short = world.get(&format!("/api/v1/resources/{id}")).await.json();
+    assert_eq!(short["older_history"], serde_json::Value::Null, "this is all of it");
+    world.flap(&id, 1_234).await;
+    let shown = world.get(&format!("/api/v1/resources/{id}")).await.json();
+    let explained = world.get(&format!("/api/v1/explain/resource/{id}")).await.json();
+    for (document, newest) in [(&shown, 0), (&explained, 99)] {
+        let lines = document["history"].as_array().unwrap();
+        assert_eq!((lines.len(), &lines[newest]["why"]), (100, &"turn 1234".into()));
+        assert_eq!(document["older_history"], path, "{document}");
+    }
+
+    let (mut whys, mut next) = (Vec::new(), format!("{path}?limit=500&attempt=1"));
+    loop {
+        let answer = world.get(&next).await;
+        let lines = answer.json();
+        whys.extend(lines.as_array().unwrap().iter().map(|line| line["why"].clone()));
+        let Some(link) = answer.headers.get("link") else { break };
+        let link = link.to_str().unwrap();
+        next = link.split(['<', '>']).nth(1).unwrap().to_owned();
+        assert!(next.contains("attempt=1"), "{next}");
+    }
+    assert_eq!(whys.len(), 1_235, "with its declaration");
+    assert_eq!((&whys[0], &whys[1_233]), (&"turn 1234".into(), &"turn 1".into()));
+    assert_eq!(world.get(&path).await.json().as_array().unwrap().len(), 100, "a page");
+
+    let refused = |query: &'static str| {
+        let (world, path) = (&world, &path);
+        async move { world.get(&format!("{path}?{query}")).await.refused(400, "invalid_input") }
+    };
+    assert_eq!(refused("attempt=2").await.as_deref(), Some("attempt"));
+    assert_eq!(refused("attempt=first").await.as_deref(), Some("attempt"));
+    assert_eq!(refused("cursor=x").await.as_deref(), Some("cursor"));
+    assert_eq!(refused("limit=501").await.as_deref(), Some("limit"));
+    let unknown = format!("/api/v1/resources/{}/history", uuid::Uuid::from_u128(1));
+    world.get(&unknown).await.refused(404, "resource_not_found");
+}

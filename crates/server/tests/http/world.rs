@@ -278,6 +278,23 @@ impl World {
             .unwrap();
     }
 
+    /// Adds this many lines to the history of a resource's attempt, by plain SQL.
+    pub(crate) async fn flap(&self, resource: &str, turns: i64) {
+        let url = format!("sqlite:{}", self.file.display());
+        let mut connection = sqlx::SqliteConnection::connect(&url).await.unwrap();
+        sqlx::query(
+            "WITH RECURSIVE turn (number) AS (SELECT 1 UNION ALL SELECT number + 1 FROM turn \
+             WHERE number < $2) INSERT INTO state_changes (subject_id, revision, from_state, \
+             to_state, why) SELECT a.id, a.revision + turn.number, 'Ready', 'Provisioning', \
+             'turn ' || turn.number FROM turn, provisioned_resources a WHERE a.resource_id = $1",
+        )
+        .bind(resource.parse::<Uuid>().unwrap())
+        .bind(turns)
+        .execute(&mut connection)
+        .await
+        .unwrap();
+    }
+
     /// Asks the node of a resource to drain, as the loop does in Deregistering.
     pub(crate) async fn request_drain(&self, resource: &str) -> String {
         let drain_id = DrainId::new(self.context.entropy.uuid());

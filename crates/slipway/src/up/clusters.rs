@@ -116,7 +116,9 @@ impl Clusters {
         let clusters = match self.registered().await {
             Ok(clusters) => clusters,
             Err(error) => {
-                tracing::warn!(%error, "cannot list the clusters to serve; trying again");
+                if !error.is_logged() {
+                    tracing::warn!(%error, "cannot list the clusters to serve; trying again");
+                }
                 return;
             }
         };

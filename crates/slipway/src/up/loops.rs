@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use slipway_app::Context;
 use slipway_app::broker::converge::Engines;
 use slipway_app::deletion::leaks::Finder;
 use slipway_app::placement::reconcile::{ManagementRegistry, PlacementReconciler};
 use slipway_app::ports::EventSink;
+use slipway_app::{Context, Error as AppError};
 use slipway_controller::driver::{Dependencies, Loop};
 use slipway_controller::heartbeat::ReplicaHeartbeat;
 use slipway_controller::orphans::OrphanLoop;
@@ -25,6 +25,7 @@ use tokio::task::JoinSet;
 use tracing::Instrument;
 
 use super::clusters::Clusters;
+use super::database_wait::DatabaseWait;
 use super::partitions::{PartitionView, Partitions};
 use crate::config::Config;
 use crate::event_log::EventLog;
@@ -61,7 +62,8 @@ pub(super) async fn start(
     // A sweep runs before its loop is driven: it may take back the claims of the
     // previous process of this worker in the partition.
     for PartitionView { cluster, resources, .. } in &first {
-        match resources.boot_sweep().await {
+        let sweep = async || Ok(resources.boot_sweep().await.map_err(AppError::from)?);
+        match DatabaseWait::of(config).run(sweep).await {
             Ok(due) => {
                 tracing::info!(
                     cluster,
@@ -200,7 +202,9 @@ impl View {
             Ok(overdue) => overdue,
             // Callers without a key see this text, so it omits the error.
             Err(error) => {
-                tracing::warn!(%error, "cannot list clusters that no control plane serves");
+                if !error.is_logged() {
+                    tracing::warn!(%error, "cannot list clusters that no control plane serves");
+                }
                 return vec!["clusters of other control planes cannot be read".to_owned()];
             }
         };

@@ -8,6 +8,7 @@ use slipway_app::{Context, Error as AppError};
 use slipway_core::access::audit::Actor;
 use slipway_core::ids::ClusterId;
 
+use super::database_wait::DatabaseWait;
 use crate::config::Config;
 use crate::error::Error;
 
@@ -28,7 +29,10 @@ pub(super) async fn seed(
             namespace_prefix: config.namespace_prefix.clone(),
         },
     )?;
-    Ok(context.stores.operations.seed(&seed).await.map_err(AppError::from)?)
+    // Rows are found by their names, so a second run changes nothing.
+    DatabaseWait::of(config)
+        .run(async || Ok(context.stores.operations.seed(&seed).await.map_err(AppError::from)?))
+        .await
 }
 
 /// Installs the configured admin key, or generates one if there is no key at all.
@@ -40,10 +44,12 @@ pub(super) async fn admin_key(
     config: &Config,
     worker: &str,
 ) -> Result<Option<String>, Error> {
-    let name = &config.admin_key_name;
+    let (name, wait) = (&config.admin_key_name, DatabaseWait::of(config));
     let actor = Actor::new(format!("replica:{worker}"));
     if let Some(key) = &config.admin_key {
-        let installed = authenticate::install_admin_key(context, name, key, &actor).await?;
+        let installed = wait
+            .run(async || Ok(authenticate::install_admin_key(context, name, key, &actor).await?))
+            .await?;
         match installed {
             Installed::Replaced => {
                 tracing::warn!(
@@ -60,9 +66,16 @@ pub(super) async fn admin_key(
         }
         return Ok(None);
     }
-    let drawn = authenticate::draw_first_admin_key(context, name, &actor).await?;
-    if drawn.is_none() {
+    // One text for all runs: if the answer to a commit is lost, the next run finds
+    // this key and it is shown.
+    let drawn = authenticate::draw(context);
+    let is_ours = wait
+        .run(async || {
+            Ok(authenticate::install_first_admin_key(context, name, &drawn, &actor).await?)
+        })
+        .await?;
+    if !is_ours {
         tracing::info!("an admin key exists already; set SLIPWAY_ADMIN_KEY to install another");
     }
-    Ok(drawn.map(|drawn| drawn.expose().to_owned()))
+    Ok(is_ours.then(|| drawn.expose().to_owned()))
 }

@@ -41,6 +41,83 @@ async fn a_database_that_comes_up_later_is_waited_for() {
     plane.stop().await;
 }
 
+/// A table that each step of the start needs, in their order.
+const STEPS: [(&str, &str); 6] = [
+    ("the migration", "schema_migrations"),
+    ("the id of the installation", "installation"),
+    ("the seed", "clouds"),
+    ("the mode", "control"),
+    ("the first sweep", "provisioned_resources"),
+    ("the admin key", "api_keys"),
+];
+
+/// The server dies, as by a power cut, while a step of the start waits for it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_that_dies_at_any_step_of_the_start_is_waited_for() {
+    if postgres::shared("a_database_that_dies_at_any_step").await.is_none() {
+        return;
+    }
+    let mut server = postgres::Postgres::start(postgres::Options::default()).unwrap().unwrap();
+    let database = server.database("boot_dies").await;
+    let mut plane = ControlPlane::new(None);
+    plane.on_database(database.url());
+    plane.start().await;
+    plane.stop().await;
+    for (step, table) in STEPS {
+        // The lock ends with the server.
+        let held = database.hold_lock(table).await;
+        plane.launch();
+        database.wait_for_connection("wait_event_type = 'Lock'").await;
+        server.crash().unwrap();
+        drop(held);
+        wait::until(TIMEOUT, "it to notice", async || {
+            let text = plane.log_text();
+            if text.contains("the database does not answer") || text.contains("went away") {
+                Ok(())
+            } else {
+                Err(format!("{step}: {text}"))
+            }
+        })
+        .await;
+        server.start_again().unwrap();
+        wait::until(TIMEOUT, "it to come up", async || {
+            if plane.data_dir().join("server.json").exists() {
+                Ok(())
+            } else {
+                Err(format!("{step}: {}", plane.log_tail()))
+            }
+        })
+        .await;
+        plane.wait_until_ready().await;
+        plane.stop().await;
+    }
+    plane.start().await;
+    plane.assert_works("web-1").await;
+    plane.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_that_dies_during_the_migration_and_stays_away_is_given_up() {
+    if postgres::shared("a_database_that_dies_during_the_migration").await.is_none() {
+        return;
+    }
+    let mut server = postgres::Postgres::start(postgres::Options::default()).unwrap().unwrap();
+    let database = server.database("boot_gone").await;
+    let mut plane = ControlPlane::new(None);
+    plane.on_database(database.url());
+    plane.start().await;
+    plane.stop().await;
+    plane.set(&["--database-timeout", "1s"]);
+    let _held = database.hold_lock("schema_migrations").await;
+    plane.launch();
+    database.wait_for_connection("wait_event_type = 'Lock'").await;
+    server.crash().unwrap();
+    let status = plane.ended().await;
+    let text = plane.log_text();
+    assert_eq!(status.code(), Some(1), "{text}");
+    assert!(text.contains("error[database_unreachable]") && text.contains("within 1s"), "{text}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_database_that_stays_away_is_given_up_in_time() {
     let Some(server) = postgres::shared("a_database_that_stays_away").await else { return };

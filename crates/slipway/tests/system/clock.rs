@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use serde_json::Value;
 use slipway_testkit::process::{Signal, send_signal};
 use slipway_testkit::wait;
 
@@ -15,6 +16,9 @@ const JUMP: Duration = Duration::from_secs(2 * 3_600);
 async fn a_clock_that_jumps_stalls_nothing_and_repeats_nothing() {
     for mut plane in ControlPlane::each("a_clock_that_jumps").await {
         let orders = plane.take_orders();
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("events.jsonl");
+        plane.set(&["--event-log", log.to_str().unwrap(), "--lease", "3s"]);
         plane.start().await;
         let first = plane.declare("first", 0).await;
         plane.wait_for_phase(&first, "Ready").await;
@@ -25,7 +29,14 @@ async fn a_clock_that_jumps_stalls_nothing_and_repeats_nothing() {
         written.observe(&plane, &first).await;
 
         for (number, shift) in [Ok(JUMP), Ok(Duration::ZERO), Err(JUMP)].into_iter().enumerate() {
+            // Its absence is to be proven again one lease after Deleted.
+            let gone = plane.declare(&format!("gone-{number}"), 0).await;
+            plane.wait_for_phase(&gone, "Ready").await;
+            plane.delete(&gone).await;
+            plane.wait_for_phase(&gone, "Deleted").await;
             orders.shift_clock(shift).unwrap();
+            let proven = |gone: &Value| !gone["attempt"]["absence_proven_at"].is_null();
+            plane.wait_for(&gone, "proven gone", proven).await;
             let next = plane.declare(&format!("next-{number}"), 0).await;
             plane.wait_for_phase(&next, "Ready").await;
             assert_eq!(plane.agent(&first).await.pid, agent.pid, "the node was left alone");
@@ -44,6 +55,12 @@ async fn a_clock_that_jumps_stalls_nothing_and_repeats_nothing() {
             .await;
             plane.wait_until_ready().await;
             written.observe(&plane, &first).await;
+            let events = plane.events().await.len();
+            wait::until(TIMEOUT, "the event log to have all", async || {
+                let logged = std::fs::read_to_string(&log).unwrap_or_default().lines().count();
+                if logged >= events { Ok(()) } else { Err(format!("{logged} of {events}")) }
+            })
+            .await;
         }
         plane.assert_goes(&first).await;
         written.observe(&plane, &first).await;

@@ -76,3 +76,59 @@ async fn the_event_log_has_every_event_once_whatever_is_killed() {
         assert!(reader.exit(TIMEOUT).await.unwrap().success());
     }
 }
+
+/// A row of the outbox that cannot be read, and one that somebody removed: lists,
+/// streams and the event log pass both, and a person is told.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_event_that_cannot_be_read_stops_nobody() {
+    use sqlx::Connection as _;
+    let mut plane = ControlPlane::new(None);
+    plane.start().await;
+    let id = plane.declare("web-1", 0).await;
+    plane.wait_for_phase(&id, "Ready").await;
+    plane.delete(&id).await;
+    plane.wait_for_phase(&id, "Deleted").await;
+    wait::until(TIMEOUT, "four events", async || plane.events().await.len() == 4).await;
+    plane.stop().await;
+    let url = format!("sqlite:{}", plane.data_dir().join("slipway.db").display());
+    let mut connection = sqlx::SqliteConnection::connect(&url).await.unwrap();
+    let spoil = "UPDATE outbox_events SET payload = '{broken' WHERE seq = 2; \
+                 DELETE FROM outbox_events WHERE seq = 3";
+    sqlx::raw_sql(spoil).execute(&mut connection).await.unwrap();
+    connection.close().await.unwrap();
+
+    let folder = tempfile::tempdir().unwrap();
+    let (log, followed) = (folder.path().join("log.jsonl"), folder.path().join("followed.jsonl"));
+    plane.set(&["--event-log", log.to_str().unwrap()]);
+    plane.start().await;
+    let mut reader = follow(&plane, &["--after", "0", "--limit", "4"], &followed);
+    assert!(reader.exit(TIMEOUT).await.unwrap().success());
+    wait::until(TIMEOUT, "the log to have them", async || lines(&log).len() == 4).await;
+    let listed = plane.get("/api/v1/events").await;
+    let unreadable: Vec<_> = listed
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|event| (event["position"].clone(), event["type"] == "outbox.Unreadable"))
+        .collect();
+    assert_eq!(
+        unreadable,
+        [(1.into(), false), (2.into(), true), (3.into(), true), (4.into(), false)],
+        "{listed}"
+    );
+    for read in [&log, &followed] {
+        assert_eq!(&lines(read), listed.as_array().unwrap());
+    }
+    let leaks = wait::until(TIMEOUT, "a record of each", async || {
+        let leaks = plane.get("/api/v1/leaks?kind=unreadable_event").await;
+        if leaks.as_array().unwrap().len() == 2 { Ok(leaks) } else { Err(leaks.to_string()) }
+    })
+    .await;
+    let leak = leaks[0]["id"].as_str().unwrap();
+    let body = Some(serde_json::json!({ "reason": "readers were told" }));
+    let path = format!("/api/v1/leaks/{leak}/resolve");
+    let (status, answer) = plane.call(reqwest::Method::POST, &path, body).await;
+    assert_eq!(status, 200, "{answer}");
+    plane.assert_works("web-2").await;
+    plane.stop().await;
+}

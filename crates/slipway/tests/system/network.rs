@@ -1,12 +1,14 @@
 //! The network between the control plane and its database: lost, silent, half
 //! open, slow.
 
+use std::io::Read as _;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use reqwest::Method;
 use slipway_testkit::network::Relay;
 use slipway_testkit::postgres::{self, TestDatabase};
+use slipway_testkit::process::Signal;
 use slipway_testkit::wait;
 
 use crate::control_plane::{ControlPlane, TIMEOUT};
@@ -49,6 +51,87 @@ async fn a_database_that_goes_away_costs_answers_and_nothing_else() {
     assert_eq!(plane.get("/api/v1/resources").await.as_array().unwrap().len(), 1);
     assert_eq!(plane.agent(&id).await.pid, agent.pid, "the node was left alone");
     plane.assert_goes(&id).await;
+    plane.stop().await;
+}
+
+/// An outage is one line when it begins and one when it ends, however many
+/// requests, probes and passes of loops it fails.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_outage_of_the_database_is_logged_once() {
+    let Some(server) = postgres::shared("an_outage_is_logged_once").await else { return };
+    let database = server.database("logged_once").await;
+    let (mut plane, relay) = on_relay(&database).await;
+    plane.start().await;
+    let id = plane.declare("web-1", 0).await;
+    plane.wait_for_phase(&id, "Ready").await;
+    plane.wait_until_ready().await;
+    let before = plane.log_text().len();
+    let (begins, ends) = ("the database does not answer", "the database answers again");
+    for outage in 1..=2 {
+        relay.cut();
+        for number in 0..3 {
+            plane.assert_refused_for_now(&format!("lost-{number}"), "unavailable").await;
+            for path in ["/readyz", "/metrics", "/api/v1/resources", "/api/v1/events"] {
+                plane.send(Method::GET, path, None).await;
+            }
+        }
+        relay.restore();
+        plane.wait_until_ready().await;
+        wait::until(TIMEOUT, "the line that says so", async || {
+            plane.log_text()[before..].matches(ends).count() == outage
+        })
+        .await;
+        let text = plane.log_text()[before..].to_owned();
+        assert_eq!(text.matches(begins).count(), outage, "{text}");
+        let loud: Vec<_> = text
+            .lines()
+            .filter(|line| line.contains(" ERROR ") || line.contains(" WARN "))
+            .filter(|line| !line.contains(begins))
+            .collect();
+        assert!(loud.is_empty(), "{loud:#?}");
+    }
+    plane.assert_goes(&id).await;
+    plane.stop().await;
+}
+
+/// A control plane that is stopped inside a transaction, as by a pause of its
+/// machine: PostgreSQL ends the idle transaction, and the caller is told to try
+/// again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pause_inside_a_transaction_is_answered_with_a_time_to_try_again() {
+    let Some(server) = postgres::shared("a_pause_inside_a_transaction").await else { return };
+    let database = server.database("paused").await;
+    let mut plane = ControlPlane::new(None);
+    plane.on_database(database.url());
+    // PostgreSQL ends a transaction that is idle for a third of it.
+    plane.set(&["--lease", "3s"]);
+    plane.start().await;
+    plane.wait_until_ready().await;
+    // Of everything that runs now, only the declaration writes events.
+    let held = database.hold_lock("outbox_events").await;
+    let mut unanswered = plane.declare_unanswered("web-1");
+    database.wait_for_connection("wait_event_type = 'Lock'").await;
+    plane.signal(Signal::Stop);
+    drop(held);
+    let idle = "state = 'idle in transaction'";
+    database.wait_for_connection(idle).await;
+    database
+        .wait_until(&format!(
+            "NOT EXISTS (SELECT 1 FROM pg_stat_activity WHERE datname = current_database() \
+             AND application_name = 'slipway' AND {idle})"
+        ))
+        .await;
+    plane.signal(Signal::Continue);
+    let answer = tokio::task::spawn_blocking(move || {
+        let mut text = String::new();
+        unanswered.read_to_string(&mut text).unwrap();
+        text.to_lowercase()
+    });
+    let answer = answer.await.unwrap();
+    assert!(answer.starts_with("http/1.0 503 "), "{answer}");
+    assert!(answer.contains("retry-after: 1\r\n") && answer.contains("unavailable"), "{answer}");
+    assert_eq!(plane.get("/api/v1/resources").await.as_array().unwrap().len(), 0);
+    plane.assert_works("web-1").await;
     plane.stop().await;
 }
 

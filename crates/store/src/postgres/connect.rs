@@ -1,8 +1,9 @@
 //! Connecting to the server, with a limit for everything that may hang.
 
+use std::io::{Error as IoError, ErrorKind};
 use std::time::Duration;
 
-use slipway_durable::database::{Begin, Gateway, IdlePing, Source, retried_on};
+use slipway_durable::database::{Begin, Gateway, IdlePing, Source, class, retried_on};
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
 use sqlx::{ConnectOptions as _, Connection as _, Transaction};
 use tokio::time::{Instant, timeout_at};
@@ -56,12 +57,7 @@ impl Backend {
         statement_limit: Duration,
     ) -> Result<Self, OpenError> {
         let options = with_limits(options);
-        let mut connection = connect(&options, max_connections, limit).await?;
-        retried_on(&mut connection, super::shared::migrate::migrate_up).await?;
-        super::shared::operations::installation::ensure(&mut connection)
-            .await
-            .map_err(MigrationError::from)?;
-        let _ = connection.close().await;
+        prepare(&options, max_connections, limit).await?;
         let server = describe(&options);
         let source = Source::Replaceable {
             make: Box::new(move |ping| pool(&options, max_connections, ping)),
@@ -75,6 +71,9 @@ impl Backend {
         // A pool that cannot grow to its size makes callers wait for
         // connections that it will never get, so this is checked now.
         while let Err((had, error)) = database.fill(max_connections).await {
+            if is_final(&error) {
+                return Err(OpenError::DatabaseRefused { server, source: Box::new(error) });
+            }
             if Instant::now() >= deadline {
                 let (wanted, source) = (max_connections, Box::new(error));
                 return Err(if had == 0 {
@@ -84,8 +83,62 @@ impl Backend {
                 });
             }
             tracing::warn!(%error, had, max_connections, "waiting for connections to the database");
+            tokio::time::sleep(CONNECT_PAUSE).await;
         }
         Ok(Self { database, blueprints: Blueprints::default() })
+    }
+}
+
+/// Migrates, and again if the server goes away meanwhile, until `limit` has passed
+/// since the first time. That is safe: a migration is one transaction, and one
+/// whose commit lost its answer is found applied.
+async fn prepare(
+    options: &PgConnectOptions,
+    max_connections: u32,
+    limit: Duration,
+) -> Result<(), OpenError> {
+    let mut lost_at: Option<Instant> = None;
+    loop {
+        let deadline = lost_at.unwrap_or_else(Instant::now) + limit;
+        let connection = connect_until(deadline, options, max_connections, limit).await?;
+        let prepared = tokio::select! {
+            prepared = migrate(connection) => prepared,
+            error = silence(options, limit) => Err(MigrationError::Database(error)),
+        };
+        let error = match prepared {
+            Err(MigrationError::Database(error)) if class(&error).is_temporary() => error,
+            outcome => return Ok(outcome?),
+        };
+        if Instant::now() >= *lost_at.get_or_insert_with(Instant::now) + limit {
+            return Err(failed(options, max_connections, limit, Some(error)));
+        }
+        tracing::warn!(%error, "the database went away during the migration; waiting for it");
+        tokio::time::sleep(CONNECT_PAUSE).await;
+    }
+}
+
+async fn migrate(mut connection: Connection) -> Result<(), MigrationError> {
+    retried_on(&mut connection, super::shared::migrate::migrate_up).await?;
+    super::shared::operations::installation::ensure(&mut connection).await?;
+    // Nothing depends on an orderly end.
+    let _ = connection.close().await;
+    Ok(())
+}
+
+/// Returns once the server leaves a new connection unanswered for `limit`. A
+/// migration has no limit of its own and waits for ever on a connection whose
+/// server is gone. Any answer will do, also a refusal.
+async fn silence(options: &PgConnectOptions, limit: Duration) -> sqlx::Error {
+    loop {
+        tokio::time::sleep(limit).await;
+        match tokio::time::timeout(limit, options.connect()).await {
+            Ok(Ok(connection)) => drop(connection),
+            Ok(Err(_)) => {}
+            Err(_) => {
+                let text = format!("the server did not answer within {limit:?}");
+                return sqlx::Error::Io(IoError::new(ErrorKind::TimedOut, text));
+            }
+        }
     }
 }
 
@@ -137,7 +190,15 @@ pub(crate) async fn connect(
     max_connections: u32,
     limit: Duration,
 ) -> Result<Connection, OpenError> {
-    let deadline = Instant::now() + limit;
+    connect_until(Instant::now() + limit, options, max_connections, limit).await
+}
+
+async fn connect_until(
+    deadline: Instant,
+    options: &PgConnectOptions,
+    max_connections: u32,
+    limit: Duration,
+) -> Result<Connection, OpenError> {
     let mut last = None;
     loop {
         match timeout_at(deadline, options.connect()).await {
@@ -148,7 +209,12 @@ pub(crate) async fn connect(
                     source: Box::new(error),
                 });
             }
-            Ok(Err(error)) => last = Some(error),
+            Ok(Err(error)) => {
+                if last.is_none() {
+                    tracing::warn!(%error, "waiting for the database");
+                }
+                last = Some(error);
+            }
             Err(_) => return Err(failed(options, max_connections, limit, last)),
         }
         if timeout_at(deadline, tokio::time::sleep(CONNECT_PAUSE)).await.is_err() {

@@ -25,10 +25,10 @@ macro_rules! release_assignments {
 macro_rules! positioned_events {
     ($positions:literal) => {
         concat!(
-            "SELECT e.id, p.position, e.event_type, e.aggregate_id, e.project_id, e.revision, \
+            "SELECT e.id, p.position, e.event_type, e.aggregate_id, p.project_id, e.revision, \
              e.occurred_at, e.abandoned, e.payload FROM ",
             $positions,
-            " p JOIN outbox_events e ON e.seq = p.seq "
+            " p LEFT JOIN outbox_events e ON e.seq = p.seq "
         )
     };
 }

@@ -111,7 +111,7 @@ async fn a_list_reads_what_it_answers() {
             0.0,
         ),
         ("blocked", list(Walk::Attempts(attempts)), format!("'{nil}', '{{{own}}}', 100"), 0.0),
-        ("history", history::LIST.to_owned(), format!("'{own}'"), 40.0),
+        ("history", history::LIST.to_owned(), format!("'{own}', 1000000, 30"), 30.0),
     ];
     fill_catalog(&mut connection).await;
     for (name, statement, parameters, _) in &statements {

@@ -60,7 +60,7 @@ impl TestDatabase {
     /// Locks a table exclusively for as long as the returned guard lives.
     ///
     /// # Panics
-    /// When the lock is not acquired within ten seconds.
+    /// When the lock is not acquired within twenty seconds.
     pub async fn hold_lock(&self, table: &str) -> Spawned {
         let mut command = psql(&self.psql, &self.url);
         command
@@ -72,14 +72,39 @@ impl TestDatabase {
             ))
             .stdout(Stdio::null());
         let held = Spawned::start(&mut command).unwrap_or_else(|error| panic!("{error:#}"));
+        self.wait_until(&format!(
+            "EXISTS (SELECT 1 FROM pg_locks WHERE mode = 'AccessExclusiveLock' AND granted \
+                AND relation = '{table}'::regclass)"
+        ))
+        .await;
+        held
+    }
+
+    /// Waits until this condition holds, an expression of SQL.
+    ///
+    /// # Panics
+    /// When that takes longer than twenty seconds.
+    pub async fn wait_until(&self, condition: &str) {
+        // Statistics of a transaction are those of its first look at them.
         let asked = format!(
-            "DO $$ BEGIN FOR i IN 1..1000 LOOP \
-             IF EXISTS (SELECT 1 FROM pg_locks WHERE mode = 'AccessExclusiveLock' AND granted \
-                AND relation = '{table}'::regclass) THEN RETURN; END IF; \
-             PERFORM pg_sleep(0.01); END LOOP; RAISE 'the lock was not had'; END $$"
+            "DO $$ BEGIN FOR i IN 1..2000 LOOP PERFORM pg_stat_clear_snapshot(); \
+             IF {condition} THEN RETURN; END IF; \
+             PERFORM pg_sleep(0.01); END LOOP; RAISE 'it did not come to that'; END $$"
         );
         self.execute(&[&asked]).await;
-        held
+    }
+
+    /// Waits until a connection of the control plane to this database is in this
+    /// state, a condition on `pg_stat_activity`.
+    ///
+    /// # Panics
+    /// When that takes longer than twenty seconds.
+    pub async fn wait_for_connection(&self, state: &str) {
+        self.wait_until(&format!(
+            "EXISTS (SELECT 1 FROM pg_stat_activity WHERE datname = current_database() \
+             AND application_name = 'slipway' AND {state})"
+        ))
+        .await;
     }
 
     /// Makes a role named like the database its owner, because the server

@@ -76,7 +76,7 @@ impl Batch<'_> {
         match acted.instrument(span).await {
             Ok(Some(outcome)) => Ok((item, outcome)),
             Ok(None) => Err((item.snapshot, Ticked::Expiring)),
-            Err(_) => Err((item.snapshot, Ticked::Failed("the action panicked".to_owned()))),
+            Err(_) => Err((item.snapshot, Ticked::failed("the action panicked"))),
         }
     }
 

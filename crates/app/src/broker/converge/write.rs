@@ -103,8 +103,7 @@ impl Batch<'_> {
                     ready.push(item);
                 }
                 (Ok(()), None) => {
-                    let failed = Ticked::Failed("the store asked no rule".to_owned());
-                    ended.push((item.snapshot, failed));
+                    ended.push((item.snapshot, Ticked::failed("the store asked no rule")));
                 }
                 (Err(ticked), _) => ended.push((item.snapshot, ticked)),
             }
@@ -227,8 +226,13 @@ impl Batch<'_> {
                     tracing::debug!(error, "an action was not answered; the claim lapses");
                     errors.extend(error.map(|error| format!("{attempt}: {error}")));
                 }
-                Ticked::Failed(message) => {
-                    tracing::warn!(error = message, "a tick failed; the resource is tried again");
+                Ticked::Failed { message, is_logged } => {
+                    if !is_logged {
+                        tracing::warn!(
+                            error = message,
+                            "a tick failed; the resource is tried again"
+                        );
+                    }
                     errors.push(format!("{attempt}: {message}"));
                     faults.push((Claimed { id: attempt, claim_token }, failures, message));
                 }
@@ -256,7 +260,7 @@ impl Batch<'_> {
         let (mut releases, mut errors) = (Vec::new(), Vec::new());
         for (((claimed, failures, _), jitter), written) in self.decide_each(faults, rule).await {
             // If it was overtaken, another worker has it by now.
-            let Err(Ticked::Failed(error)) = written else { continue };
+            let Err(Ticked::Failed { message: error, .. }) = written else { continue };
             let failures = failures.saturating_add(1);
             let recheck = Recheck::After(record::retry_after(failures, sweep, jitter));
             let Claimed { id, claim_token } = claimed;

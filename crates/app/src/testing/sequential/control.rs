@@ -219,6 +219,8 @@ pub(super) async fn a_first_key_is_installed_once_and_a_replacement_is_told_apar
     };
     let first = key("first", "ffffffff");
     assert_eq!(install(&first, Install::First).await, Installed::Inserted);
+    let again = install(&first, Install::First).await;
+    assert_eq!(again, Installed::Unchanged, "the answer to the first call may be lost");
     assert_eq!(install(&key("other", "gggggggg"), Install::First).await, Installed::Occupied);
     assert_eq!(world.installed_key("gggggggg").await, None);
     assert_eq!(install(&first, Install::Replace).await, Installed::Unchanged);

@@ -35,7 +35,7 @@ pub(super) async fn a_declaration_is_there_as_it_was_declared(world: &World) {
 
     let fetched = world.store.broker.resource_fetch(declared.resource).await.expect("a fetch");
     assert_eq!(fetched.map(|fetched| fetched.attempt), Some(snapshot.attempt));
-    let history = world.store.broker.history_list(declared.attempt).await.expect("a history");
+    let history = world.history(declared.attempt).await;
     assert!(
         matches!(&history[..], [HistoryLine { from: None, to, .. }] if to == "Pending"),
         "{history:?}"

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use slipway_core::access::audit::Actor;
 use slipway_core::broker::event;
+use slipway_core::broker::history::{KEPT, Kept};
 use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::commit::Commit;
 use slipway_core::event::Event;
@@ -209,14 +210,14 @@ pub(super) async fn history_and_audit_of_what_is_there_are_kept(world: &World) {
         (0, 0)
     );
     while store.broker.history_prune(Duration::ZERO, 2).await.expect("a count") > 0 {}
-    assert!(store.broker.history_list(gone.attempt).await.expect("a history").is_empty());
-    assert!(!store.broker.history_list(there.attempt).await.expect("a history").is_empty());
+    assert!(world.history(gone.attempt).await.is_empty());
+    assert!(!world.history(there.attempt).await.is_empty());
     assert!(audit(Duration::ZERO).await > 0);
     assert_eq!(audit(Duration::ZERO).await, 0, "the rest is about what is there");
     world.delete(there.resource).await.expect("a deletion");
     world.drive(there.attempt, Phase::Deleted).await;
     // The audit is pruned first here, and must not take lines out of a history that is kept.
-    let history = store.broker.history_list(there.attempt).await.expect("a history");
+    let history = world.history(there.attempt).await;
     let declared = async || {
         let filter = AuditFilter {
             subject: Some(there.resource.as_uuid()),
@@ -229,12 +230,84 @@ pub(super) async fn history_and_audit_of_what_is_there_are_kept(world: &World) {
     };
     audit(Duration::ZERO).await;
     assert_eq!(audit(Duration::ZERO).await, 0, "the rest are lines of a history");
-    let kept = store.broker.history_list(there.attempt).await.expect("a history");
+    let kept = world.history(there.attempt).await;
     assert_eq!((kept, declared().await), (history, 1));
     assert!(store.broker.history_prune(Duration::ZERO, 1_000).await.expect("a count") > 0);
     assert_eq!(store.broker.history_prune(Duration::ZERO, 1_000).await.expect("a count"), 0);
-    assert!(store.broker.history_list(there.attempt).await.expect("a history").is_empty());
+    assert!(world.history(there.attempt).await.is_empty());
     assert_eq!(declared().await, 1, "an entry outlives the history");
     assert!(audit(Duration::ZERO).await >= 2, "its declaration is among them");
     assert_eq!(declared().await, 0);
+}
+
+/// A resource that flaps would otherwise add lines for as long as it lives.
+pub(super) async fn a_history_is_paged_and_keeps_its_first_and_newest_lines(world: &World) {
+    let store = &world.store;
+    let (declared, ..) = world.draining().await;
+    let whole = world.history(declared.attempt).await;
+    assert!(whole.len() >= 4, "{whole:?}");
+    assert!(whole.is_sorted_by(|one, next| one.number < next.number), "{whole:?}");
+    let (mut paged, mut after) = (Vec::new(), None);
+    loop {
+        let page = Page { after, limit: 2 };
+        let lines = store.broker.history_list(declared.attempt, page).await.expect("a page");
+        let Some(last) = lines.last() else { break };
+        after = Some(last.number);
+        assert!(lines.len() <= 2);
+        paged.extend(lines);
+    }
+    paged.reverse();
+    assert_eq!(paged, whole, "each line once, newest first");
+
+    let trim = async |kept| {
+        let (mut removed, mut from) = (Vec::new(), None);
+        loop {
+            let step = store.broker.history_trim(kept, from, 1).await.expect("a step");
+            assert!(step.removed <= 2, "one of each kind at most");
+            removed.push(step.removed);
+            from = step.next;
+            if from.is_none() {
+                return removed.iter().sum::<u64>();
+            }
+        }
+    };
+    assert_eq!(trim(KEPT).await, 0, "nothing here has that many");
+    assert_eq!(world.history(declared.attempt).await, whole);
+    let kept = Kept { first: 1, newest: 1 };
+    assert!(trim(kept).await >= u64::try_from(whole.len() - 2).expect("few"));
+    let ends = [whole[0].clone(), whole[whole.len() - 1].clone()];
+    assert_eq!(world.history(declared.attempt).await, ends);
+    assert_eq!(trim(kept).await, 0);
+
+    // Ready was announced by the loop, among the lines that went. Its entry is kept as
+    // long as any other; what people did is kept while the resource is there.
+    let audited = async || {
+        let of = async |subject| {
+            let filter = AuditFilter { subject: Some(subject), ..AuditFilter::default() };
+            let page = Page { after: None, limit: 100 };
+            let listed = store.access.audit_list(&filter, AuditOrder::OldestFirst, page).await;
+            let items = listed.expect("a list").items;
+            items.into_iter().map(|line| line.verb).collect::<Vec<_>>()
+        };
+        [of(declared.resource.as_uuid()).await, of(declared.attempt.as_uuid()).await].concat()
+    };
+    let ready = "provisioned_resource.phase".to_owned();
+    let before = audited().await;
+    assert!(before.contains(&ready), "{before:?}");
+    let prune = async |keep| {
+        let mut after = None;
+        loop {
+            let step = store.access.audit_prune(keep, after, 1_000).await.expect("a step");
+            after = step.next;
+            if after.is_none() {
+                return;
+            }
+        }
+    };
+    prune(MONTH).await;
+    assert_eq!(audited().await, before);
+    prune(Duration::ZERO).await;
+    let left: Vec<_> = before.into_iter().filter(|verb| *verb != ready).collect();
+    assert!(left.contains(&"resource.declare".to_owned()), "{left:?}");
+    assert_eq!(audited().await, left);
 }

@@ -31,10 +31,10 @@ async fn is_written(world: &World, record: &Recorded) -> bool {
 
 /// Asserts that the record's condition fails, and that nothing of it was written.
 async fn misses(world: &World, record: &Recorded, why: &str) {
-    let lines = world.store.broker.history_list(record.attempt()).await.expect("a history");
+    let lines = world.history(record.attempt()).await;
     let phase = world.snapshot(record.attempt()).await.attempt.phase();
     assert!(!is_written(world, record).await, "written although {why}");
-    let after = world.store.broker.history_list(record.attempt()).await.expect("a history");
+    let after = world.history(record.attempt()).await;
     assert_eq!(after, lines, "{why}");
     assert_eq!(world.snapshot(record.attempt()).await.attempt.phase(), phase, "{why}");
 }
@@ -44,7 +44,7 @@ pub(super) async fn a_record_is_written_whole_and_gives_the_claim_back(world: &W
     assert!(nothing.is_empty());
     let (declared, claimed, record) = about_to_be_ready(world).await;
     let before = world.snapshot(declared.attempt).await;
-    let lines = world.store.broker.history_list(declared.attempt).await.expect("a history").len();
+    let lines = world.history(declared.attempt).await.len();
     while world.store.events.outbox_relay(1_000).await.expect("a relay") > 0 {}
     let page = Page { after: None, limit: 100_000 };
     let events = world.store.events.event_list(page).await.expect("events").len();
@@ -55,7 +55,7 @@ pub(super) async fn a_record_is_written_whole_and_gives_the_claim_back(world: &W
     assert_eq!(ready.attempt.revision(), before.attempt.revision().next());
     assert!(ready.observed.is_some());
     assert!(ready.due_at.is_some_and(|due| due > ready.now), "settled until the next sweep");
-    let history = world.store.broker.history_list(declared.attempt).await.expect("a history");
+    let history = world.history(declared.attempt).await;
     assert_eq!(history.len(), lines + 1);
     assert_eq!(history.last().map(|line| line.to.as_str()), Some("Ready"));
     world.store.events.outbox_relay(1_000).await.expect("a relay");
@@ -69,7 +69,7 @@ pub(super) async fn a_record_is_written_whole_and_gives_the_claim_back(world: &W
     // The history line of a locked decision follows those of lockless records.
     world.store.broker.attempt_release(&[released(again, Recheck::Now)]).await.expect("a release");
     world.delete(declared.resource).await.expect("a deletion");
-    let history = world.store.broker.history_list(declared.attempt).await.expect("a history");
+    let history = world.history(declared.attempt).await;
     assert_eq!(history.last().map(|line| line.to.as_str()), Some("Deregistering"));
 }
 
@@ -79,7 +79,7 @@ pub(super) async fn a_history_has_quiet_and_announced_changes_in_order(world: &W
     let (declared, ..) = world.draining().await;
     world.force(declared.resource).await.expect("a forced drain");
     world.drive(declared.attempt, Phase::Deleted).await;
-    let history = world.store.broker.history_list(declared.attempt).await.expect("a history");
+    let history = world.history(declared.attempt).await;
     let mut before = None;
     for line in &history {
         assert_eq!(line.from, before, "{history:?}");

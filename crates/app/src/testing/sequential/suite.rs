@@ -115,4 +115,5 @@ pub async fn conformance(store: Stores) {
     events::pruning_stops_at_subscribers_and_is_remembered(&world).await;
     events::history_and_audit_of_what_is_there_are_kept(&world).await;
     abandon::what_may_still_exist_is_not_forgotten(&world).await;
+    events::a_history_is_paged_and_keeps_its_first_and_newest_lines(&world).await;
 }

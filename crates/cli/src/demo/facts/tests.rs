@@ -70,6 +70,7 @@ fn mk_explanation(phases: &[Phase]) -> Explanation {
         node: Some(mk_node(None, None)),
         blockers: Vec::new(),
         history: phases.iter().map(entry).collect(),
+        older_history: None,
     }
 }
 

@@ -202,7 +202,10 @@ async fn check_audit(
     nodes: &[&Node],
     wrong: &mut Vec<String>,
 ) {
-    let history = world.context.stores.broker.history_list(seen.attempt.id()).await.unwrap();
+    let page = Page { after: None, limit: 10_000 };
+    let stores = &world.context.stores;
+    let mut history = stores.broker.history_list(seen.attempt.id(), page).await.unwrap();
+    history.reverse();
     let mut before = None;
     let (mut declared, mut deleted) = (0, 0);
     let (mut announced, mut quiet) = (Vec::new(), Vec::new());

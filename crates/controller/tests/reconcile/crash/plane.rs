@@ -119,7 +119,7 @@ impl Life {
         let claimed = match self.resources.claim(50).await {
             Ok(claimed) => claimed,
             Err(error) => {
-                self.note_error(&error);
+                self.note_error(&error.message);
                 return false;
             }
         };

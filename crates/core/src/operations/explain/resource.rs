@@ -9,9 +9,7 @@ use crate::broker::phase::Phase;
 use crate::broker::snapshot::ResourceSnapshot;
 use crate::broker::waiting;
 use crate::ids::{DeletionId, ProvisionedResourceId};
-use crate::operations::explanation::{
-    AttemptLine, ExplainedKind, Explanation, HistoryLine, Holder, Part,
-};
+use crate::operations::explanation::{AttemptLine, ExplainedKind, Explanation, Holder, Part};
 use crate::time::Timestamp;
 
 /// How long things may take before the explanation reports them.
@@ -26,7 +24,6 @@ pub struct Timeouts {
 pub fn resource(
     snapshot: &ResourceSnapshot,
     attempts: &[AttemptLine],
-    history: Vec<HistoryLine>,
     timeouts: Timeouts,
 ) -> Explanation {
     let attempt = &snapshot.attempt;
@@ -73,14 +70,13 @@ pub fn resource(
             blockers: Vec::new(),
         });
     }
-    found.history = history;
     found
 }
 
 /// Explains a resource whose current row breaks an invariant, from what the row
 /// still tells. A reader may be the first to notice, so the reason is shown
 /// even if no loop has recorded it.
-pub fn quarantined(current: &AttemptLine, reason: &str, history: Vec<HistoryLine>) -> Explanation {
+pub fn quarantined(current: &AttemptLine, reason: &str) -> Explanation {
     let id = current.resource_id;
     let mut found = Explanation::new(
         ExplainedKind::Resource,
@@ -109,7 +105,6 @@ pub fn quarantined(current: &AttemptLine, reason: &str, history: Vec<HistoryLine
         });
     }
     found.facts.insert("attempt", json!(current.number));
-    found.history = history;
     found
 }
 

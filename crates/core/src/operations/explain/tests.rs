@@ -66,7 +66,7 @@ fn older(snapshot: &ResourceSnapshot, phase: Phase) -> AttemptLine {
 }
 
 fn explained(snapshot: &ResourceSnapshot) -> crate::operations::explanation::Explanation {
-    resource(snapshot, &[line(snapshot)], Vec::new(), TIMEOUT)
+    resource(snapshot, &[line(snapshot)], TIMEOUT)
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn who_works_on_it_and_when_it_is_due_are_told() {
     assert_eq!(unserved.blockers[0].code, BlockerCode::ClusterNotServed);
     let holder = Holder { worker: "plane-1".to_owned(), until: at(1_030) };
     let held = AttemptLine { holder: Some(holder.clone()), ..line(&snapshot) };
-    let found = resource(&snapshot, &[held], Vec::new(), TIMEOUT);
+    let found = resource(&snapshot, &[held], TIMEOUT);
     assert_eq!(found.holder, Some(holder));
     assert!(found.next.contains("plane-1"), "{}", found.next);
 }
@@ -103,9 +103,8 @@ fn who_works_on_it_and_when_it_is_due_are_told() {
 fn an_older_attempt_is_shown_with_its_blockers_until_it_is_over() {
     let snapshot = mk_snapshot(Phase::Ready);
     let mut old = older(&snapshot, Phase::Deleted);
-    let parts = |old: &AttemptLine| {
-        resource(&snapshot, &[line(&snapshot), old.clone()], Vec::new(), TIMEOUT).parts
-    };
+    let parts =
+        |old: &AttemptLine| resource(&snapshot, &[line(&snapshot), old.clone()], TIMEOUT).parts;
     assert_eq!(parts(&old)[0].blockers[0].code, BlockerCode::DeleteFailed);
     assert_eq!(parts(&old)[0].resource_id, Some(snapshot.resource.id));
     old.absence_proven_at = Some(at(2_000));
@@ -120,11 +119,11 @@ fn an_older_attempt_is_shown_with_its_blockers_until_it_is_over() {
 fn a_quarantined_row_is_explained_by_its_reason_once() {
     let snapshot = mk_snapshot(Phase::Ready);
     let mut row = AttemptLine { phase: "Sinking".to_owned(), ..line(&snapshot) };
-    let found = quarantined(&row, "status is `Sinking`", Vec::new());
+    let found = quarantined(&row, "status is `Sinking`");
     assert_eq!(found.state, "Sinking");
     assert!(found.blockers[0].message.contains("status is `Sinking`"));
     row.blockers = vec![blocker(BlockerCode::RowInvalid)];
-    assert_eq!(quarantined(&row, "x", Vec::new()).blockers.len(), 1);
+    assert_eq!(quarantined(&row, "x").blockers.len(), 1);
 }
 
 #[test]

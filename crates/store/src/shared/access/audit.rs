@@ -6,7 +6,7 @@ use slipway_app::access::port::{AuditFilter, AuditLine, AuditOrder};
 use slipway_app::ports::Listed;
 use slipway_app::ports::store::Page;
 use slipway_core::access::audit::AuditEntry;
-use slipway_core::ids::{AuditEntryId, ProjectId};
+use slipway_core::ids::{AuditEntryId, ProjectId, ProvisionedResourceId};
 use sqlx::QueryBuilder;
 use uuid::Uuid;
 
@@ -107,6 +107,30 @@ pub(crate) async fn end_histories(
     .execute(connection)
     .await?;
     Ok(ended.rows_affected())
+}
+
+/// The same for entries of one subject between these numbers, `limit` of them at most,
+/// the oldest first.
+pub(crate) async fn shorten_history(
+    connection: &mut Connection,
+    subject: ProvisionedResourceId,
+    (low, high): (i64, i64),
+    limit: u32,
+) -> Result<u64, sqlx::Error> {
+    let shortened = sqlx::query(
+        "UPDATE audit_entries SET changed_id = NULL WHERE changed_id = $1 \
+         AND changed_revision > $2 AND changed_revision < coalesce(\
+         (SELECT changed_revision FROM audit_entries WHERE changed_id = $1 \
+            AND changed_revision > $2 AND changed_revision < $3 \
+            ORDER BY changed_revision LIMIT 1 OFFSET $4), $3)",
+    )
+    .bind(subject.as_uuid())
+    .bind(low)
+    .bind(high)
+    .bind(i64::from(limit))
+    .execute(connection)
+    .await?;
+    Ok(shortened.rows_affected())
 }
 
 pub(crate) async fn list(

@@ -22,7 +22,8 @@ pub(crate) async fn install(
     let usable = count_usable(connection).await?;
     let before = api_keys::by_name(connection, &key.name).await?;
     let installed = match (when, &before) {
-        (Install::First, _) if usable > 0 => Installed::Occupied,
+        // Before the next arm: the first key may be this one, if the answer to an
+        // earlier call was lost.
         (_, Some(before))
             if before.hash == key.hash
                 && before.short == key.short
@@ -33,6 +34,7 @@ pub(crate) async fn install(
         {
             Installed::Unchanged
         }
+        (Install::First, _) if usable > 0 => Installed::Occupied,
         (_, Some(_)) if is_withdrawn(connection, key).await? => Installed::Withdrawn,
         (_, Some(_)) => Installed::Replaced,
         (_, None) => Installed::Inserted,

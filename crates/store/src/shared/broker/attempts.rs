@@ -17,7 +17,7 @@ use crate::fault::Fault;
 
 /// Restricts the statement to the attempts `a` of the filter.
 fn narrow(query: &mut QueryBuilder<Db>, filter: AttemptFilter) {
-    let AttemptFilter { attempt, resource, project, partition, blocked } = filter;
+    let AttemptFilter { attempt, resource, project, partition, number, blocked } = filter;
     if let Some(id) = attempt {
         query.push(" AND a.id = ").push_bind(id.as_uuid());
     }
@@ -29,6 +29,9 @@ fn narrow(query: &mut QueryBuilder<Db>, filter: AttemptFilter) {
     }
     if let Some(partition) = partition {
         query.push(" AND a.partition = ").push_bind(partition.as_uuid());
+    }
+    if let Some(number) = number {
+        query.push(" AND a.attempt = ").push_bind(number);
     }
     if blocked {
         query.push(" AND ");

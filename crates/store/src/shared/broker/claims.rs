@@ -27,6 +27,24 @@ use crate::micros::Micros;
 /// The claims of attempts.
 pub(crate) const ATTEMPTS: Table<Db> = claimable!("provisioned_resources");
 
+/// Moves the beginnings of waits that a clock that went back left in the future: a wait
+/// would end that much later.
+pub(crate) const STARTS: [&str; 3] = [
+    sql!("UPDATE provisioned_resources SET phase_since = ", now, " WHERE phase_since > ", now),
+    sql!(
+        "UPDATE provisioned_resources SET unsettled_since = ",
+        now,
+        " WHERE unsettled_since > ",
+        now
+    ),
+    sql!(
+        "UPDATE provisioned_resources SET deletion_requested_at = ",
+        now,
+        " WHERE deletion_requested_at > ",
+        now
+    ),
+];
+
 pub(crate) async fn claim(
     connection: &mut Connection,
     (worker, partition, limit, lease): (&str, Partition, u32, Duration),

@@ -4,11 +4,12 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use slipway_app::broker::port::{
-    AttemptFilter, Claimed, Decided, DeclareKey, DeclareRule, HistoryLine, OverduePartition,
-    ResourceFilter, ResourceKey, ResourceRule,
+    AttemptFilter, Claimed, Decided, DeclareKey, DeclareRule, HistoryLine, HistoryTrimmed,
+    OverduePartition, ResourceFilter, ResourceKey, ResourceRule,
 };
 use slipway_app::ports::BrokerStore;
 use slipway_app::ports::store::{CorruptRow, Error, Page};
+use slipway_core::broker::history::Kept;
 use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::commit::{Recorded, Release};
 use slipway_core::ids::{Partition, ProvisionedResourceId, ResourceId};
@@ -31,7 +32,8 @@ port! {
         read partition_list_overdue() -> Vec<OverduePartition> = partitions::list_overdue;
         read partition_holders(partition: Partition) -> Vec<(String, u64)> = attempts::holders;
         write history_prune(keep: Duration, limit: u32) -> u64 = history::prune;
-        read history_list(id: ProvisionedResourceId) -> Vec<HistoryLine> = history::list;
+        read history_list(id: ProvisionedResourceId, page: Page<i64>)
+            -> Vec<HistoryLine> = history::list;
         read_snapshot attempt_lines(filter: AttemptFilter, limit: u32)
             -> Vec<AttemptLine> = attempts::lines;
         read phase_counts(filter: AttemptFilter) -> Vec<PhaseCount> = attempts::counts;
@@ -47,6 +49,23 @@ port! {
 
         async fn decide(&self, key: ResourceKey, rule: &mut ResourceRule<'_>) -> Result<(), Error> {
             self.decided(decide::ByKey { blueprints: &self.blueprints, key }, rule).await
+        }
+
+        async fn history_trim(
+            &self,
+            kept: Kept,
+            from: Option<ProvisionedResourceId>,
+            limit: u32,
+        ) -> Result<HistoryTrimmed, Error> {
+            let (long, next) = self.read((kept, from, limit), history::long).await?;
+            for id in long {
+                let removed = self.write((kept, id, limit), history::trim).await?;
+                if removed > 0 {
+                    // There may be more of this one, so the next step begins with it.
+                    return Ok(HistoryTrimmed { removed, next: Some(id) });
+                }
+            }
+            Ok(HistoryTrimmed { removed: 0, next })
         }
 
         async fn decide_many(

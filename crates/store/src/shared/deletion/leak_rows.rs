@@ -138,3 +138,11 @@ fn leak(row: &Row, id: Uuid) -> Result<Leak, Fault> {
         resolved,
     })
 }
+
+/// Moves the beginnings of waits that a clock that went back left in the future: a wait
+/// would end that much later.
+pub(crate) const STARTS: [&str; 3] = [
+    sql!("UPDATE leak_suspicions SET first_seen_at = ", now, " WHERE first_seen_at > ", now),
+    sql!("UPDATE leak_suspicions SET last_seen_at = ", now, " WHERE last_seen_at > ", now),
+    sql!("UPDATE leak_records SET last_seen_at = ", now, " WHERE last_seen_at > ", now),
+];

@@ -9,12 +9,12 @@ use slipway_app::ports::store::{Error, Page};
 use slipway_app::ports::{DeletionStore, Listed};
 use slipway_core::Timestamp;
 use slipway_core::access::audit::Actor;
-use slipway_core::deletion::leak::{Claimant, Leak};
+use slipway_core::deletion::leak::{Claimant, Leak, LeakRecord};
 use slipway_core::deletion::record::Deletion;
 use slipway_core::ids::{ClusterId, DeletionId, LeakRecordId, ProjectId, ProvisionedResourceId};
 
 use super::broker::claimants;
-use super::{Backend, leak_rows, leaks, reads};
+use super::{Backend, leak_rows, leaks, reads, write};
 
 port! {
     DeletionStore {
@@ -34,6 +34,7 @@ port! {
         ) -> RecordedFindings = leaks::reported;
         write leak_scan_end(cluster: ClusterId, begun_at: Timestamp, actor: &Actor)
             -> u64 = leaks::scan_end;
+        write leak_record(leak: &LeakRecord) -> () = write::leak_record;
         read leak_removals(cluster: ClusterId, limit: u32) -> Vec<Leak> = leak_rows::removals;
         read leak_list(filter: &LeakFilter, page: Page<LeakRecordId>)
             -> Vec<Leak> = leak_rows::list;

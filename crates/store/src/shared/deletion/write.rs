@@ -6,6 +6,7 @@ use slipway_core::deletion::DeletionWrite;
 use slipway_core::deletion::leak::LeakRecord;
 use slipway_core::deletion::record::Deletion;
 use slipway_core::{ErrorKind, Refusal};
+use slipway_durable::database::End;
 use uuid::Uuid;
 
 use super::json_values::JsonTime;
@@ -72,6 +73,15 @@ const DELETIONS_UPDATE: RowSet<Deletion> = update_rows!(undated, "deletions" by 
     done_at: time = deletion.done_at,
     restorable_until: time = deletion.restorable_until,
 });
+
+/// Records a leak that no decision found.
+pub(crate) async fn leak_record(
+    connection: &mut Connection,
+    leak: &LeakRecord,
+) -> Result<End<()>, Failure> {
+    leaks_insert(connection, &[leak]).await?;
+    Ok(End::Commit(()))
+}
 
 /// The same finding has the same id, and is recorded once. A resolved one that
 /// is found again is reopened; the time it was first found stays.

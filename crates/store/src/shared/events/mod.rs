@@ -7,4 +7,4 @@ pub(crate) mod prune;
 pub(crate) mod subscriptions;
 pub(crate) mod write;
 
-use super::{Backend, Connection, Db, Row, access, json_values, page, writes};
+use super::{Backend, Connection, Db, Row, access, json_values, page, rows, writes};

@@ -8,19 +8,24 @@
 //! A trigger notes each announced event in `outbox_pending`. The relay moves it from
 //! there to `event_positions`; both have narrow rows, and the event itself is never
 //! updated.
+//!
+//! A row that cannot be read, or is missing, keeps its position and is answered as an
+//! unreadable event: it breaks no page, and no reader waits for it.
 
+use serde_json::json;
 use slipway_app::events::port::{Backlog, PositionedEvent};
 use slipway_app::ports::store::Page;
 use slipway_core::Timestamp;
 use slipway_core::events::positions::Span;
+use slipway_core::events::unreadable;
 use slipway_core::ids::{EventId, ProjectId, Revision};
 use slipway_durable::database::End;
 use sqlx::Row as _;
-use sqlx::types::Json;
 use uuid::Uuid;
 
-use super::{Connection, Row};
+use super::{Connection, Row, rows};
 use crate::failure::Failure;
+use crate::fault::Fault;
 use crate::micros::Micros;
 
 /// Waiting events are counted up to this many; a relay that is further behind
@@ -52,7 +57,7 @@ pub(crate) async fn relay(connection: &mut Connection, limit: u32) -> Result<End
         "INSERT INTO event_positions (position, seq, project_id) \
          SELECT $1 + row_number() OVER (ORDER BY pending.seq), pending.seq, event.project_id \
          FROM (SELECT seq FROM outbox_pending ORDER BY seq LIMIT $2) AS pending \
-         JOIN outbox_events event ON event.seq = pending.seq",
+         LEFT JOIN outbox_events event ON event.seq = pending.seq",
     )
     .bind(last)
     .bind(i64::from(limit))
@@ -116,15 +121,37 @@ pub(crate) async fn list(
 }
 
 pub(crate) fn event(row: &Row) -> Result<PositionedEvent, sqlx::Error> {
+    let position = row.try_get("position")?;
+    Ok(read(row, position).unwrap_or_else(|fault| unreadable(row, position, &fault)))
+}
+
+fn read(row: &Row, position: i64) -> Result<PositionedEvent, Fault> {
     Ok(PositionedEvent {
-        id: EventId::new(row.try_get("id")?),
-        position: row.try_get("position")?,
-        event_type: row.try_get("event_type")?,
-        aggregate_id: row.try_get("aggregate_id")?,
-        project_id: row.try_get::<Option<Uuid>, _>("project_id")?.map(ProjectId::new),
-        revision: Revision(row.try_get("revision")?),
-        occurred_at: row.try_get::<Micros, _>("occurred_at")?.into(),
-        abandoned: row.try_get::<i32, _>("abandoned")? != 0,
-        payload: row.try_get::<Json<serde_json::Value>, _>("payload")?.0,
+        id: EventId::new(rows::get(row, "id")?),
+        position,
+        event_type: rows::get(row, "event_type")?,
+        aggregate_id: rows::get(row, "aggregate_id")?,
+        project_id: rows::get::<Option<Uuid>>(row, "project_id")?.map(ProjectId::new),
+        revision: Revision(rows::get(row, "revision")?),
+        occurred_at: rows::time(row, "occurred_at")?,
+        abandoned: rows::get::<i32>(row, "abandoned")? != 0,
+        payload: rows::json(row, "payload")?,
     })
+}
+
+/// What can be read of the row, and the reason instead of the payload. Without a
+/// project only readers of all projects see it.
+fn unreadable(row: &Row, position: i64, fault: &Fault) -> PositionedEvent {
+    let id = |column| rows::get::<Uuid>(row, column).ok();
+    PositionedEvent {
+        id: EventId::new(id("id").unwrap_or_else(|| unreadable::message_id(position))),
+        position,
+        event_type: unreadable::TYPE.to_owned(),
+        aggregate_id: id("aggregate_id").unwrap_or_default(),
+        project_id: id("project_id").map(ProjectId::new),
+        revision: Revision(rows::get(row, "revision").unwrap_or_default()),
+        occurred_at: rows::time(row, "occurred_at").unwrap_or(Timestamp::ZERO),
+        abandoned: false,
+        payload: json!({ "reason": fault.to_string() }),
+    }
 }

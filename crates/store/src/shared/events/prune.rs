@@ -28,12 +28,17 @@ pub(crate) async fn prune(
             .await?
             .try_get("slowest")?;
     let reach = prune_limit(span, slowest, limit);
+    // One that lies as far in the future is no young event but a wrong time, and would
+    // hold up retention until then.
     let first_young: Option<i64> = sqlx::query(sql!(
         "SELECT min(p.position) AS young FROM event_positions p \
          JOIN outbox_events e ON e.seq = p.seq \
          WHERE p.position > $1 AND p.position <= $2 AND e.occurred_at > ",
         now,
-        (minus_micros "$3")
+        (minus_micros "$3"),
+        " AND e.occurred_at <= ",
+        now,
+        (plus_micros "$3")
     ))
     .bind(span.pruned)
     .bind(reach)

@@ -22,16 +22,21 @@ use crate::failure::Failure;
 use crate::micros::Micros;
 
 /// Starts at the pruned position, not at zero: a cursor that is too old would be a fault.
-/// Events that retention prunes in the same moment are older than the subscription.
+/// Events that retention prunes in the same moment are older than the subscription. One
+/// that exists and waits after a failure is due at once: whoever starts a process expects
+/// it to try, and the clock may have gone back while none ran.
 pub(crate) async fn open(
     connection: &mut Connection,
     (id, name): (SubscriptionId, &str),
 ) -> Result<(), Failure> {
-    sqlx::query(
+    sqlx::query(sql!(
         "INSERT INTO event_subscriptions (id, name, position) \
          SELECT $1, $2, pruned_position FROM outbox_head WHERE singleton = 1 \
-         ON CONFLICT (name) DO NOTHING",
-    )
+         ON CONFLICT (name) DO UPDATE SET due_at = ",
+        now,
+        " WHERE event_subscriptions.lease_until IS NULL AND event_subscriptions.due_at > ",
+        now
+    ))
     .bind(id.as_uuid())
     .bind(name)
     .execute(&mut *connection)

@@ -154,3 +154,10 @@ async fn tokens_update(
     })
     .await
 }
+
+/// Moves the beginnings of waits that a clock that went back left in the future: a wait
+/// would end that much later.
+pub(crate) const STARTS: [&str; 2] = [
+    sql!("UPDATE nodes SET last_heartbeat_at = ", now, " WHERE last_heartbeat_at > ", now),
+    sql!("UPDATE nodes SET drain_requested_at = ", now, " WHERE drain_requested_at > ", now),
+];

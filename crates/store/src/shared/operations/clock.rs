@@ -1,4 +1,5 @@
-//! The database's clock, and moving the schedule back to it after a jump.
+//! The database's clock, and moving the schedule back to it after a jump. A test
+//! (`clock_tests.rs`) knows every time of the schema and what happens to it.
 
 use std::time::Duration;
 
@@ -6,10 +7,11 @@ use slipway_core::Timestamp;
 use slipway_durable::database::End;
 use sqlx::Row as _;
 
-use super::Connection;
-use super::broker::claims::ATTEMPTS;
+use super::broker::claims::{self, ATTEMPTS};
+use super::deletion::leak_rows;
 use super::events::subscriptions::SUBSCRIPTIONS;
 use super::tasks::TASKS;
+use super::{Connection, control, nodes};
 use crate::failure::Failure;
 use crate::micros::Micros;
 
@@ -18,7 +20,16 @@ pub(crate) async fn now(connection: &mut Connection, (): ()) -> Result<Timestamp
     Ok(row.try_get::<Micros, _>("now")?.into())
 }
 
-/// Moves the schedule of every table whose rows are claimed.
+/// What is moved beside the schedules of the claimed tables.
+pub(crate) fn starts() -> impl Iterator<Item = &'static str> {
+    let of_rooms: [&[&'static str]; 4] =
+        [&claims::STARTS, &nodes::write::STARTS, &leak_rows::STARTS, &control::STARTS];
+    of_rooms.into_iter().flatten().copied()
+}
+
+/// Moves the schedule of every table whose rows are claimed, and every beginning of a
+/// wait that lies in the future. What ends at a time that people were told stays: a
+/// freeze, and the validity of keys and tokens.
 pub(crate) async fn pull_in(
     connection: &mut Connection,
     (jump, lease): (Duration, Duration),
@@ -26,6 +37,9 @@ pub(crate) async fn pull_in(
     let mut pulled = 0;
     for table in [&ATTEMPTS, &TASKS, &SUBSCRIPTIONS] {
         pulled += table.pull_in(connection, jump, lease).await?;
+    }
+    for statement in starts() {
+        pulled += sqlx::query(statement).execute(&mut *connection).await?.rows_affected();
     }
     Ok(End::Commit(pulled))
 }

@@ -10,6 +10,6 @@ pub(crate) mod seed;
 pub(crate) mod tasks;
 
 use super::{
-    Backend, Connection, Db, Row, access, blockers, broker, catalog, events, nodes, placement,
-    rows, transaction,
+    Backend, Connection, Db, Row, access, blockers, broker, catalog, deletion, events, nodes,
+    placement, rows, transaction,
 };
