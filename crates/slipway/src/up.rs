@@ -23,6 +23,7 @@ use serde_json::json;
 use slipway_app::broker::converge::{self, Engines};
 use slipway_app::context::{Settings, Wakes};
 use slipway_app::deletion::leaks::Finder;
+use slipway_app::permits::{ActionPermits, Permits};
 use slipway_app::ports::{Meter, Stores, Substrate};
 use slipway_app::{Context, Error as AppError};
 use slipway_controller::Shutdown;
@@ -32,6 +33,7 @@ use slipway_store::StoreConfig;
 use slipway_substrate::local::{LocalConfig, LocalSubstrate};
 use tokio::net::TcpListener;
 
+use self::partitions::Partitions;
 use crate::adapters::{self, SystemClock, SystemEntropy};
 use crate::config::{Config, Layer};
 use crate::error::Error;
@@ -64,20 +66,22 @@ pub(crate) async fn up(layer: Box<Layer>) -> Result<(), Error> {
     .await?;
     let (metrics, meter) = Metrics::with_loops();
     let context = context(&config, store.clone(), meter);
-    let local = open_local(&config, &context).await?;
+    // One for the process: it acknowledges a mode when all its loops obey.
+    let permits = Arc::<Permits>::default();
+    let local = open_local(&config, &context, &permits).await?;
     let cluster = seeding::seed(&context, local.as_ref(), &config).await?;
     let engines = Engines::new(node_settings(&config, &context, &url).await?).serving(
         cluster.into(),
         &config.local_cluster,
         local,
     );
-    mode::converge(&context, &engines, &config, worker.name()).await?;
+    mode::converge(&context, &engines, &permits, &config, worker.name()).await?;
     let signing_key = keys::load_or_create(&config.data_dir.join("signing.pk8")).await?;
 
     let (stop, shutdown) = Shutdown::channel();
-    let finder = Finder::new(context.clone(), engines.clone(), config.lease);
-    let loops =
-        loops::start(&context, &engines, &finder, &config, worker.name(), shutdown.clone()).await;
+    let finder = Finder::new(context.clone(), engines.clone(), Arc::clone(&permits), config.lease);
+    let partitions = Partitions::new(&context, &engines, &permits, &config, worker.name());
+    let loops = loops::start(&partitions, &finder, &config, shutdown.clone()).await;
     let state = ServerState {
         context: context.clone(),
         node_settings: signing_key,
@@ -116,6 +120,9 @@ pub(crate) async fn up(layer: Box<Layer>) -> Result<(), Error> {
         }
         () = signals.next() => true,
     };
+    if !told_twice {
+        mode::last_heartbeat(&partitions).await;
+    }
     remove_server_file(&server_file).await;
     if told_twice {
         return Err(Error::StoppedTwice);
@@ -148,7 +155,11 @@ fn context(config: &Config, store: Stores, meter: Arc<dyn Meter>) -> Context {
     }
 }
 
-async fn open_local(config: &Config, context: &Context) -> Result<Arc<dyn Substrate>, Error> {
+async fn open_local(
+    config: &Config,
+    context: &Context,
+    permits: &Arc<Permits>,
+) -> Result<Arc<dyn Substrate>, Error> {
     let program = std::env::current_exe().map_err(Error::io("find this program"))?;
     let local = LocalSubstrate::open(LocalConfig {
         root: config.substrate_root.clone(),
@@ -156,7 +167,8 @@ async fn open_local(config: &Config, context: &Context) -> Result<Arc<dyn Substr
         agent_arguments: ["agent", "node", "--dir"].map(str::to_owned).to_vec(),
         stop_grace: config.stop_grace,
         installation: context.stores.operations.installation().await.map_err(AppError::from)?,
-    })?;
+    })?
+    .with_permits(ActionPermits { permits: Arc::clone(permits), stores: context.stores.clone() });
     let meter = Arc::clone(&context.meter);
     Ok(Arc::new(MeteredSubstrate::new(Arc::new(local), meter, &config.local_cluster)))
 }

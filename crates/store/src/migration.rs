@@ -66,6 +66,8 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
     migration!(6, "access", "0006_access", min_reader: 1),
     migration!(7, "events", "0007_events", min_reader: 1),
     migration!(8, "operations", "0008_operations", min_reader: 1),
+    // Raises a mark only with its counter, which an older reader would not do.
+    migration!(9, "mark_counters", "0009_mark_counters", min_reader: 9),
 ];
 
 /// The first migration of every database that a development version made before

@@ -22,7 +22,7 @@ use crate::Context;
 use crate::permits::Permits;
 use crate::placement::management::Management;
 use crate::placement::port::Found;
-use crate::ports::store;
+use crate::ports::{store, substrate};
 
 mod definitions;
 
@@ -189,6 +189,7 @@ impl PlacementReconciler {
         let project = project_namespace.assignment.project_id;
         let mut project_namespace = project_namespace.clone();
         let mut problems = Vec::new();
+        let mut is_withheld = false;
         // A problem stays recorded until the action was tried again; otherwise
         // every pass would clear it and record it anew.
         let mut said = project_namespace.assignment.status.problems.clone();
@@ -213,32 +214,38 @@ impl PlacementReconciler {
                 break;
             }
             let objects = self.objects(&project_namespace);
-            let mut withheld = false;
             for action in &decision.actions {
-                let entered = self.permits.enter(&self.context.stores).await?;
-                let _permit = match entered {
-                    Ok(pass) => pass,
-                    Err(mode) => {
-                        problems.push(format!(
-                            "nothing is done there while the installation is {}",
-                            mode.name()
-                        ));
-                        withheld = true;
+                // Before the permit: the list may take seconds.
+                if let Err(problem) = require_empty(management, action).await {
+                    problems.push(problem);
+                    break;
+                }
+                let acted = match self.permits.enter(&self.context.stores).await? {
+                    Ok(_permit) => {
+                        summary.actions += 1;
+                        act(management, &objects, action, observed).await
+                    }
+                    Err(_) => Err(substrate::Error::Withheld),
+                };
+                // The following actions depend on this one.
+                match acted {
+                    Ok(()) => {}
+                    Err(substrate::Error::Withheld) => {
+                        problems.push(self.withheld().await?);
+                        is_withheld = true;
                         break;
                     }
-                };
-                summary.actions += 1;
-                if let Err(problem) = act(management, &objects, action, observed).await {
-                    problems.push(problem);
-                    // The following actions depend on this one.
-                    break;
+                    Err(error) => {
+                        problems.push(error.to_string());
+                        break;
+                    }
                 }
             }
             said.clear();
             if !problems.is_empty() {
                 // The next pass tries again. A withheld action is shown and
                 // does not count as an error.
-                if !withheld {
+                if !is_withheld {
                     summary.errors.extend(problems.iter().cloned());
                 }
                 break;
@@ -247,11 +254,21 @@ impl PlacementReconciler {
         if !problems.is_empty() {
             self.record(project, observed, &problems).await?;
         }
+        if is_withheld {
+            // The end of the mode wakes the loop.
+            return Ok(summary);
+        }
         let phase = project_namespace.assignment.namespace_phase;
         let status = &project_namespace.assignment.status;
         summary.waiting = !matches!(phase, NamespacePhase::Ready | NamespacePhase::Deleted)
             || status.providers.iter().any(|provider| provider.phase != ProviderPhase::Ready);
         Ok(summary)
+    }
+
+    /// What people read about an action that the mode does not permit.
+    async fn withheld(&self) -> Result<String, store::Error> {
+        let mode = self.permits.read(&self.context.stores).await?.mode;
+        Ok(format!("nothing is done there while the installation is {}", mode.name()))
     }
 
     fn objects(&self, project_namespace: &ProjectNamespace) -> BTreeMap<SharedKey, SharedObject> {
@@ -354,41 +371,43 @@ async fn act(
     objects: &BTreeMap<SharedKey, SharedObject>,
     action: &PlacementAction,
     observed: &mut SharedObjects,
-) -> Result<(), String> {
+) -> Result<(), substrate::Error> {
     match action {
         PlacementAction::Put(key) => {
             // Always present: the plan was made from the same objects.
             let Some(object) = objects.get(key) else {
                 return Ok(());
             };
-            let seen = management.put(object).await.map_err(|error| error.to_string())?;
+            let seen = management.put(object).await?;
             observed.objects.insert(key.clone(), seen);
         }
-        PlacementAction::Prove(key) => {
-            match management.find(key).await.map_err(|error| error.to_string())? {
-                Some(seen) => {
-                    observed.objects.insert(key.clone(), seen);
-                }
-                None => {
-                    observed.absent.insert(key.clone());
-                }
+        PlacementAction::Prove(key) => match management.find(key).await? {
+            Some(seen) => {
+                observed.objects.insert(key.clone(), seen);
             }
-        }
-        PlacementAction::Remove { key, uid } => remove(management, key, uid, observed).await?,
-        PlacementAction::RemoveIfEmpty { key, uid } => {
-            let residents = management.residents(&key.namespace).await;
-            let residents = residents.map_err(|error| error.to_string())?;
-            if !residents.is_empty() {
-                return Err(format!(
-                    "namespace {} is not empty and stays: {}",
-                    key.name,
-                    residents.join(", ")
-                ));
+            None => {
+                observed.absent.insert(key.clone());
             }
+        },
+        PlacementAction::Remove { key, uid } | PlacementAction::RemoveIfEmpty { key, uid } => {
             remove(management, key, uid, observed).await?;
         }
     }
     Ok(())
+}
+
+/// Refuses to remove a namespace that somebody else uses.
+async fn require_empty(
+    management: &dyn Management,
+    action: &PlacementAction,
+) -> Result<(), String> {
+    let PlacementAction::RemoveIfEmpty { key, .. } = action else { return Ok(()) };
+    let residents = management.residents(&key.namespace).await;
+    let residents = residents.map_err(|error| error.to_string())?;
+    if residents.is_empty() {
+        return Ok(());
+    }
+    Err(format!("namespace {} is not empty and stays: {}", key.name, residents.join(", ")))
 }
 
 /// Starts the removal; a later observation shows when the object is gone.
@@ -397,8 +416,8 @@ async fn remove(
     key: &SharedKey,
     uid: &str,
     observed: &mut SharedObjects,
-) -> Result<(), String> {
-    management.remove(key, uid).await.map_err(|error| error.to_string())?;
+) -> Result<(), substrate::Error> {
+    management.remove(key, uid).await?;
     if let Some(seen) = observed.objects.get_mut(key) {
         seen.terminating = true;
     }

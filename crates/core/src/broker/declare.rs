@@ -188,6 +188,7 @@ pub fn declare(
         ],
         events: vec![event],
         audit: vec![audit],
+        ..Commit::default()
     })
 }
 

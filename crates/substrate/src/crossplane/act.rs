@@ -104,8 +104,7 @@ async fn patch(
     body: &Value,
     was_read: bool,
 ) -> Result<DynamicObject, slipway_cluster::Error> {
-    let connection = engine.connection();
-    let refused = match connection.apply(object, body, FIELD_MANAGER, false).await {
+    let refused = match engine.permitted().await?.apply(object, body, FIELD_MANAGER, false).await {
         Ok(answer) => return Ok(answer),
         Err(error) => error,
     };
@@ -113,7 +112,7 @@ async fn patch(
         return Err(refused);
     };
     tracing::info!(%object, ?fields, "another field manager owns fields of Slipway; Slipway overwrites them");
-    let answer = connection.apply(object, body, FIELD_MANAGER, true).await?;
+    let answer = engine.permitted().await?.apply(object, body, FIELD_MANAGER, true).await?;
     engine.overrules();
     Ok(answer)
 }
@@ -161,7 +160,7 @@ pub(super) async fn delete(
         return release(engine, index, address, live).await;
     }
     let object = object_of(kind, address);
-    let left = match engine.connection().delete(&object, uid).await {
+    let left = match engine.permitted().await.map_err(failed)?.delete(&object, uid).await {
         Ok(left) => left,
         Err(error) if error.is_conflict() => return Err(Error::Conflict(error.to_string())),
         Err(error) => return Err(failed(error)),
@@ -196,7 +195,8 @@ async fn release(
         let others = live.finalizers.iter().map(|name| &**name);
         let others: Vec<_> = others.filter(|name| *name != composite::FINALIZER_DRAIN).collect();
         let read = (&*live.uid, live.resource_version);
-        match engine.connection().set_finalizers(&object, read, &others, FIELD_MANAGER).await {
+        let connection = engine.permitted().await.map_err(failed)?;
+        match connection.set_finalizers(&object, read, &others, FIELD_MANAGER).await {
             Ok(answer) => {
                 // Without finalizers the object is gone; the watch reports its
                 // deletion.

@@ -93,7 +93,8 @@ impl Definitions for CrossplaneSubstrate {
             refused @ DefinitionState::Refused(_) => return Ok(refused),
             DefinitionState::Unreadable(problem) => return Err(Error::Failed(problem)),
         };
-        match self.connection().apply(&reference, &object.value, FIELD_MANAGER, force).await {
+        let connection = self.permitted().await.map_err(failed)?;
+        match connection.apply(&reference, &object.value, FIELD_MANAGER, force).await {
             Ok(live) => Ok(match self.definition(&live, object) {
                 // The apply succeeded, so the object fits even if the server
                 // normalised its fields.

@@ -20,16 +20,12 @@ use slipway_core::placement::shared_objects::{Seen, SharedKey, SharedKind, Share
 use slipway_render::shared::SharedObject;
 use slipway_render::{composite, external_secret, provider_config, shared};
 
-use super::engine::{CrossplaneSubstrate, failed};
+use super::engine::{CrossplaneSubstrate, RECENT, failed};
 use super::{FIELD_MANAGER, live_object};
 
 /// How long the identity, the version and the kinds of a cluster are reused
 /// while no error occurs there.
-const VERIFIED_FOR: Duration = Duration::from_secs(600);
-
-/// Greatest age of the identity that a write relies on: one pass over the
-/// projects of a cluster, which has a lease of twenty seconds.
-const RECENT: Duration = Duration::from_secs(20);
+pub(super) const VERIFIED_FOR: Duration = Duration::from_secs(600);
 
 /// Parallel requests to one server.
 const QUESTIONS: usize = 8;
@@ -151,10 +147,8 @@ impl CrossplaneSubstrate {
         Ok(found.collect())
     }
 
-    /// Refuses a write unless the high-water mark of the cluster was compared
-    /// and the last survey read this same cluster.
+    /// Refuses a write unless the last survey read this same cluster.
     pub(super) async fn require_same_cluster(&self) -> Result<(), Error> {
-        self.mark().require_compared()?;
         let found = self.connection().identity_within(RECENT).await.map_err(failed)?;
         self.require_surveyed(&found)
     }
@@ -307,13 +301,14 @@ impl Management for CrossplaneSubstrate {
                 )));
             }
         }
-        let answer = self.connection().apply(&object, &shared.value, FIELD_MANAGER, true).await;
+        let connection = self.permitted().await.map_err(failed)?;
+        let answer = connection.apply(&object, &shared.value, FIELD_MANAGER, true).await;
         self.seen(&answer.map_err(failed)?).ok_or_else(|| no_uid(&object))
     }
 
     async fn remove(&self, key: &SharedKey, uid: &str) -> Result<(), Error> {
         self.require_same_cluster().await?;
-        match self.connection().delete(&object_of(key), uid).await {
+        match self.permitted().await.map_err(failed)?.delete(&object_of(key), uid).await {
             Ok(_) => Ok(()),
             Err(error) if error.is_conflict() => Err(Error::Conflict(error.to_string())),
             Err(error) => Err(failed(error)),

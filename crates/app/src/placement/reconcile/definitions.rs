@@ -18,6 +18,7 @@ use slipway_render::definitions::{self, Bundle};
 use super::{PassSummary, PlacementReconciler};
 use crate::placement::management::Management;
 use crate::ports::store;
+use crate::ports::substrate::Error;
 
 /// Rounds of planning and acting for one blueprint in one pass: XRD and role,
 /// Composition, rights, and one to check the result.
@@ -128,7 +129,8 @@ impl PlacementReconciler {
                         decision.withheld(demand, &why)
                     };
                     self.note(&demand, &bundle, &observed, end).await?;
-                    brought.waits = true;
+                    // The end of the mode wakes the loop.
+                    brought.waits = false;
                     break;
                 }
             }
@@ -158,13 +160,8 @@ impl PlacementReconciler {
         observed: &mut ObservedDefinitions,
     ) -> Result<Acted, store::Error> {
         for action in &decision.actions {
-            let _permit = match self.permits.enter(&self.context.stores).await? {
-                Ok(pass) => pass,
-                Err(mode) => {
-                    let why =
-                        format!("nothing is done there while the installation is {}", mode.name());
-                    return Ok(Acted::Withheld(why));
-                }
+            let Ok(_permit) = self.permits.enter(&self.context.stores).await? else {
+                return Ok(Acted::Withheld(self.withheld().await?));
             };
             match action {
                 DefinitionsAction::AskRights => {
@@ -188,6 +185,9 @@ impl PlacementReconciler {
                         }
                         Ok(observe) => {
                             observed.objects.insert(key.clone(), observe);
+                        }
+                        Err(Error::Withheld) => {
+                            return Ok(Acted::Withheld(self.withheld().await?));
                         }
                         Err(error) => return Ok(Acted::Failed(error.to_string())),
                     }
