@@ -1,23 +1,26 @@
-//! Checks the mode before every outside action. Knows the last mode that this
-//! process read, and which actions run under which mode.
+//! Checks the mode before every outside action and every write of a loop to the
+//! registry. Knows the last mode that this process read, and what runs under which
+//! mode.
 //!
-//! *Guarantees:* an action starts only under a mode that was read from the
-//! database no longer than [`Permits::FRESH`] ago, by a clock that keeps
-//! running while the process is stopped. So once a freeze was answered, no
-//! action starts later than that, and an action that started before it ends
-//! within its own deadline. [`Permits::acknowledged`] tells when this process
-//! has no such action left.
+//! *Guarantees:* a permit is given only on a mode that was read from the database
+//! no longer than [`Permits::FRESH`] ago, by a clock that keeps running while the
+//! process is stopped. [`Permits::acknowledged`] tells when this process has no
+//! permit left from before a mode.
+//! *Caveat:* the use of a permit is a second step. A registry write names the mode
+//! of its permit and the store refuses it under another
+//! ([`slipway_core::commit::Commit::mode`]); an engine asks immediately before each
+//! request ([`ActionPermits`]).
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use slipway_core::catalog::blueprint_version::Engine;
-use slipway_core::ids::{Partition, Revision};
+use slipway_core::ids::Revision;
 use slipway_core::operations::control::{Control, Mode};
 
 use crate::ports::Stores;
 use crate::ports::store::Error;
+use crate::ports::substrate::Error as SubstrateError;
 
 /// A mode and the revision that it has in the database.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,6 +42,8 @@ pub struct Permits {
     /// Locked while the mode is read: of many actions that need it at once, one
     /// queries the database.
     reading: tokio::sync::Mutex<()>,
+    /// Locked during a heartbeat: each compares the marks that it read itself.
+    pub(crate) heartbeat: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug, Default)]
@@ -46,19 +51,24 @@ struct Inner {
     /// When the read began, and its result.
     known: Option<(Instant, KnownMode)>,
     under_way: BTreeMap<Revision, usize>,
-    /// Counts the starts and the ends of actions.
+    /// Counts the starts and the ends of actions and registry writes.
     activity: u64,
     /// The counter that the high-water marks must reach, and the activity that
     /// it covers.
     target: Option<(u64, i64)>,
-    /// Whose high-water mark was read since this process started.
-    marks_read: BTreeSet<(Partition, Engine)>,
 }
 
 impl Permits {
     /// Short enough that a freeze applies before a person has read the answer,
-    /// long enough that a busy loop reads only one small row a second.
+    /// long enough that a busy loop reads only a few small rows a second.
     pub const FRESH: Duration = Duration::from_secs(1);
+
+    /// A mode younger than this gives a permit, so that its use has the rest of
+    /// [`Self::FRESH`].
+    const REUSED: Duration = Duration::from_millis(500);
+
+    /// Reads of the mode for one permit. A read that took too long gives none.
+    const READS: usize = 3;
 
     /// Reads the mode now.
     pub async fn read(&self, store: &Stores) -> Result<KnownMode, Error> {
@@ -68,22 +78,20 @@ impl Permits {
         Ok(known_mode)
     }
 
-    /// The mode, read no longer than [`Self::FRESH`] ago.
-    async fn fresh(&self, store: &Stores) -> Result<KnownMode, Error> {
-        if let Some(known_mode) = self.remembered() {
-            return Ok(known_mode);
+    /// Reads the mode unless a recent one is known.
+    async fn refresh(&self, store: &Stores) -> Result<(), Error> {
+        if self.is_recent() {
+            return Ok(());
         }
         let _reading = self.reading.lock().await;
-        match self.remembered() {
-            Some(known_mode) => Ok(known_mode),
-            None => self.read(store).await,
+        if !self.is_recent() {
+            self.read(store).await?;
         }
+        Ok(())
     }
 
-    fn remembered(&self) -> Option<KnownMode> {
-        let inner = self.lock();
-        let (at, known_mode) = inner.known.as_ref()?;
-        (at.elapsed() < Self::FRESH).then(|| known_mode.clone())
+    fn is_recent(&self) -> bool {
+        self.lock().known.as_ref().is_some_and(|(at, _)| at.elapsed() < Self::REUSED)
     }
 
     /// Ignores a read that began before the last known one.
@@ -94,36 +102,46 @@ impl Permits {
         }
     }
 
-    /// Returns a permit for an action, or the mode that forbids it. The action
-    /// counts as running for as long as the permit lives.
-    pub async fn enter(&self, store: &Stores) -> Result<Result<Permit<'_>, Mode>, Error> {
-        let known_mode = self.fresh(store).await?;
-        if known_mode.mode != Mode::Acting {
-            return Ok(Err(known_mode.mode));
+    /// Returns a permit for one action or registry write, or the mode that forbids
+    /// it. It counts as running for as long as the permit lives.
+    pub async fn enter(self: &Arc<Self>, store: &Stores) -> Result<Result<Permit, Mode>, Error> {
+        for _ in 0..Self::READS {
+            self.refresh(store).await?;
+            let mut inner = self.lock();
+            // Another task may have read a newer mode since, or this one was stopped.
+            let Some((asked_at, known)) = inner.known.clone() else { continue };
+            if known.mode != Mode::Acting {
+                return Ok(Err(known.mode));
+            }
+            if asked_at.elapsed() >= Self::FRESH {
+                continue;
+            }
+            let revision = known.revision;
+            *inner.under_way.entry(revision).or_default() += 1;
+            inner.activity += 1;
+            let ends_at = asked_at + Self::FRESH;
+            return Ok(Ok(Permit { permits: Arc::clone(self), revision, ends_at }));
         }
-        let mut inner = self.lock();
-        // Another task may have read a newer mode since.
-        if let Some((_, known)) = inner.known.as_ref()
-            && known.mode != Mode::Acting
-        {
-            return Ok(Err(known.mode.clone()));
-        }
-        *inner.under_way.entry(known_mode.revision).or_default() += 1;
-        inner.activity += 1;
-        Ok(Ok(Permit { permits: self, revision: known_mode.revision }))
+        let limit = Self::FRESH;
+        Err(Error::Unavailable(format!("the mode could not be read within {limit:?}")))
     }
 
-    /// The newest mode that all actions of this process obey: no action that
-    /// began under an older one is running, and none will begin.
+    /// The newest mode that this process obeys: nothing that began under an older
+    /// one is running, and nothing will begin.
     pub fn acknowledged(&self) -> Option<Revision> {
         let inner = self.lock();
         let known = inner.known.as_ref().map(|(_, known_mode)| known_mode.revision)?;
         Some(inner.under_way.keys().next().map_or(known, |oldest| known.min(*oldest)))
     }
 
-    /// Changes with every action that begins or ends, see [`Self::mark_target`].
+    /// Changes with every permit that is given or ends, see [`Self::mark_target`].
     pub fn activity(&self) -> u64 {
         self.lock().activity
+    }
+
+    /// Whether the marks have to be raised for what happened up to `activity`.
+    pub fn is_raise_due(&self, activity: u64) -> bool {
+        self.lock().target.is_none_or(|(covered, _)| covered != activity)
     }
 
     /// The counter that the high-water marks outside must reach. It is
@@ -142,28 +160,33 @@ impl Permits {
         }
     }
 
-    pub fn mark_read(&self, partition: Partition, engine: Engine) {
-        self.lock().marks_read.insert((partition, engine));
-    }
-
-    pub fn was_mark_read(&self, partition: Partition, engine: Engine) -> bool {
-        self.lock().marks_read.contains(&(partition, engine))
-    }
-
     /// Ignores poisoning: no update can be interrupted halfway by a panic.
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The right to one outside action; the action ends when it is dropped.
+/// The right to one outside action or registry write, which ends when this is dropped.
 #[derive(Debug)]
-pub struct Permit<'a> {
-    permits: &'a Permits,
+pub struct Permit {
+    permits: Arc<Permits>,
     revision: Revision,
+    ends_at: Instant,
 }
 
-impl Drop for Permit<'_> {
+impl Permit {
+    /// The revision of the mode that it was given under.
+    pub const fn revision(&self) -> Revision {
+        self.revision
+    }
+
+    /// From then on nothing may begin under it.
+    pub const fn ends_at(&self) -> Instant {
+        self.ends_at
+    }
+}
+
+impl Drop for Permit {
     fn drop(&mut self) {
         let mut inner = self.permits.lock();
         inner.activity += 1;
@@ -176,20 +199,42 @@ impl Drop for Permit<'_> {
     }
 }
 
+/// Gives an engine a permit for each single request that changes something,
+/// immediately before it. The caller of the engine has a permit for the whole
+/// action, which may take several requests and seconds.
+#[derive(Debug, Clone)]
+pub struct ActionPermits {
+    pub permits: Arc<Permits>,
+    pub stores: Stores,
+}
+
+impl ActionPermits {
+    pub async fn enter(&self) -> Result<Permit, SubstrateError> {
+        match self.permits.enter(&self.stores).await {
+            Ok(Ok(permit)) => Ok(permit),
+            Ok(Err(_)) => Err(SubstrateError::Withheld),
+            Err(error) => {
+                Err(SubstrateError::Failed(format!("the mode could not be read: {error}")))
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn the_marks_are_raised_after_an_action_and_not_without_one() {
-        let permits = Permits::default();
+        let permits = Arc::new(Permits::default());
         assert_eq!(permits.mark_target(permits.activity(), 7), 7, "an earlier life may have acted");
         assert_eq!(permits.mark_target(permits.activity(), 9), 7, "idle");
         let before = permits.activity();
         permits.lock().activity += 1;
         assert_eq!(permits.mark_target(before, 10), 7, "it began after the commit");
         assert_eq!(permits.mark_target(permits.activity(), 11), 11, "an action began");
-        drop(Permit { permits: &permits, revision: Revision(1) });
+        let ends_at = Instant::now();
+        drop(Permit { permits: Arc::clone(&permits), revision: Revision(1), ends_at });
         assert_eq!(
             permits.mark_target(permits.activity(), 13),
             13,

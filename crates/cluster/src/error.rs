@@ -44,9 +44,16 @@ pub enum Reason {
     Unavailable,
     /// Every other refusal.
     Refused,
+    /// The caller's own permit for the request was not given; it was not sent.
+    Withheld,
 }
 
 impl Error {
+    /// The error of a request that its sender does not permit now.
+    pub fn withheld(message: impl Into<String>) -> Self {
+        Self { reason: Reason::Withheld, message: message.into() }
+    }
+
     /// The error of a request that never reached the server.
     pub fn no_answer(message: impl Into<String>) -> Self {
         Self { reason: Reason::NoAnswer, message: message.into() }

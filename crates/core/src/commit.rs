@@ -10,6 +10,7 @@ use crate::blocker::Blocker;
 use crate::broker::BrokerWrite;
 use crate::catalog::CatalogWrite;
 use crate::deletion::DeletionWrite;
+use crate::error::{ErrorKind, Refusal};
 use crate::event::Event;
 use crate::ids::{ClaimToken, ProvisionedResourceId, Revision};
 use crate::nodes::NodesWrite;
@@ -130,9 +131,26 @@ pub struct Commit {
     pub audit: Vec<AuditEntry>,
     /// Subjects whose next decision may have changed.
     pub wakes: Vec<Claimable>,
+    /// The mode that the permit for this commit was given under. The store
+    /// refuses the commit if the mode has changed since. `None` if it needs no
+    /// permit.
+    pub mode: Option<Revision>,
 }
 
 impl Commit {
+    /// The commit of a loop, under the mode that its permit was given under.
+    /// Refuses a registry write without a permit. What a loop only observed
+    /// needs none.
+    pub fn permitted(mut self, permit: Option<Revision>) -> Result<Self, Refusal> {
+        if self.writes.iter().any(|write| matches!(write, Write::Nodes(_))) {
+            self.mode = Some(permit.ok_or_else(|| {
+                let message = "a loop writes to the registry only with a permit; it decides again";
+                Refusal::new(ErrorKind::RevisionStale, message)
+            })?);
+        }
+        Ok(self)
+    }
+
     /// The release, if there is nothing else; many can be written at once.
     pub fn only_release(&self) -> Option<Release> {
         match self.writes[..] {
@@ -182,6 +200,7 @@ impl Commit {
             && seen <= 1
             && lines + announced <= updates
             && self.wakes.is_empty()
+            && self.mode.is_none()
     }
 
     pub fn is_empty(&self) -> bool {
@@ -253,6 +272,25 @@ mod tests {
         assert!(Recorded::new(id, revision, woken).is_none());
     }
 
+    #[test]
+    fn a_loop_writes_to_the_registry_under_the_mode_of_its_permit() {
+        let registry = || Commit {
+            writes: vec![Write::Nodes(NodesWrite::NodeUpdate(mk_node()))],
+            ..Commit::default()
+        };
+        let refused = registry().permitted(None).unwrap_err();
+        assert_eq!(refused.kind, ErrorKind::RevisionStale);
+        let permitted = registry().permitted(Some(Revision(4))).unwrap();
+        assert_eq!(permitted.mode, Some(Revision(4)));
+        let (id, revision) = (mk_attempt(Phase::Ready).id(), Revision::FIRST);
+        assert!(Recorded::new(id, revision, permitted).is_none(), "it needs a transaction");
+        let observed = Commit {
+            writes: vec![Write::BlockersReplace(id.into(), Vec::new())],
+            ..Commit::default()
+        };
+        assert_eq!(observed.clone().permitted(None), Ok(observed), "a phase needs no permit");
+    }
+
     /// A state change is quiet or announced as a whole, and comes with the new row.
     #[test]
     fn a_record_has_its_state_change_once() {
@@ -278,7 +316,7 @@ mod tests {
             writes: vec![Write::Broker(BrokerWrite::AttemptUpdate(attempt.clone())), release],
             events: vec![announce(READY, &attempt, revision.next(), now)],
             audit: vec![entry.clone().changing(change.clone())],
-            wakes: Vec::new(),
+            ..Commit::default()
         };
         let line = Write::HistoryAppend(change.clone());
         let unannounced = Commit { events: vec![], audit: vec![], ..announced.clone() };

@@ -35,6 +35,7 @@ pub struct RenderedComposite {
     owned_hash: String,
     claim_token: ClaimToken,
     composite_type: Option<CompositeType>,
+    substrate_uid: Option<String>,
     object: Value,
 }
 
@@ -69,6 +70,7 @@ impl RenderedComposite {
             owned_hash,
             claim_token,
             composite_type,
+            substrate_uid: snapshot.placement.as_ref().and_then(|p| p.substrate_uid.clone()),
             object,
         }
     }
@@ -95,6 +97,11 @@ impl RenderedComposite {
     /// Its type on a cluster; only engine crossplane has one.
     pub const fn composite_type(&self) -> Option<&CompositeType> {
         self.composite_type.as_ref()
+    }
+
+    /// The identity that its cluster or root must have.
+    pub fn substrate_uid(&self) -> Option<&str> {
+        self.substrate_uid.as_deref()
     }
 
     /// The whole object, secrets included.

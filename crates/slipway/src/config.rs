@@ -217,9 +217,10 @@ pub(crate) struct Layer {
     #[serde(skip)]
     admin_key: Option<Secret>,
 
-    /// Change nothing outside: show what would be done until `slipway resume`.
-    #[arg(long)]
-    #[serde(skip)]
+    /// Change nothing outside: show what would be done until `slipway resume`. As
+    /// long as this is set, every start observes only.
+    #[arg(long, env = "SLIPWAY_OBSERVE_ONLY")]
+    #[serde(default)]
     observe_only: bool,
 
     /// Stop in order when standard input ends, so that this does not outlive

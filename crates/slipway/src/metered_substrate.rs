@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use async_trait::async_trait;
-use slipway_app::ports::substrate::{Address, Error, InventoryPage, InventoryRequest};
+use slipway_app::ports::substrate::{
+    Address, Error, HighWaterMark, InventoryPage, InventoryRequest,
+};
 use slipway_app::ports::{Meter, Substrate};
 use slipway_core::broker::observation::CompositeReport;
 use slipway_core::catalog::blueprint_version::Engine;
@@ -80,9 +82,13 @@ impl Substrate for MeteredSubstrate {
         call.ended(self.inner.apply(composite).await)
     }
 
-    async fn high_water_mark_read(&self) -> Result<Option<i64>, Error> {
+    async fn high_water_mark_read(&self, fresh: bool) -> Result<HighWaterMark, Error> {
         let call = self.call("high_water_mark_read");
-        call.ended(self.inner.high_water_mark_read().await)
+        call.ended(self.inner.high_water_mark_read(fresh).await)
+    }
+
+    async fn high_water_mark_compared(&self) {
+        self.inner.high_water_mark_compared().await;
     }
 
     async fn high_water_mark_write(&self, heartbeat: i64) -> Result<(), Error> {

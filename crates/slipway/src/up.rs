@@ -25,6 +25,7 @@ use serde_json::json;
 use slipway_app::broker::converge::{self, Engines};
 use slipway_app::context::{Settings, Wakes};
 use slipway_app::deletion::leaks::Finder;
+use slipway_app::permits::{ActionPermits, Permits};
 use slipway_app::ports::{Meter, Stores, Substrate};
 use slipway_app::{Context, Error as AppError};
 use slipway_controller::Shutdown;
@@ -36,6 +37,7 @@ use slipway_store::StoreConfig;
 use slipway_substrate::local::{LocalConfig, LocalSubstrate};
 
 use self::database_wait::DatabaseWait;
+use self::partitions::Partitions;
 use crate::adapters::{self, SystemClock, SystemEntropy};
 use crate::config::{Config, Layer};
 use crate::error::Error;
@@ -75,20 +77,23 @@ pub(crate) async fn up(layer: Box<Layer>) -> Result<(), Error> {
     let installation = wait
         .run(async || Ok(context.stores.operations.installation().await.map_err(AppError::from)?))
         .await?;
-    let local = open_local(&config, &context, installation)?;
+    // One for the process: it acknowledges a mode when all its loops obey.
+    let permits = Arc::<Permits>::default();
+    let local = open_local(&config, &context, installation, &permits)?;
     let cluster = seeding::seed(&context, local.as_ref(), &config).await?;
     let engines = Engines::new(node_settings(&config, installation, &url, authorities)).serving(
         cluster.into(),
         &config.local_cluster,
         local,
     );
-    wait.run(async || mode::converge(&context, &engines, &config, worker.name()).await).await?;
+    wait.run(async || mode::converge(&context, &engines, &permits, &config, worker.name()).await)
+        .await?;
     let signing_key = keys::load_or_create(&config.data_dir.join("signing.pk8")).await?;
 
     let (stop, shutdown) = Shutdown::channel();
-    let finder = Finder::new(context.clone(), engines.clone(), config.lease);
-    let loops =
-        loops::start(&context, &engines, &finder, &config, worker.name(), shutdown.clone()).await;
+    let finder = Finder::new(context.clone(), engines.clone(), Arc::clone(&permits), config.lease);
+    let partitions = Partitions::new(&context, &engines, &permits, &config, worker.name());
+    let loops = loops::start(&partitions, &finder, &config, shutdown.clone()).await;
     let state = ServerState {
         context: context.clone(),
         node_settings: signing_key,
@@ -125,6 +130,9 @@ pub(crate) async fn up(layer: Box<Layer>) -> Result<(), Error> {
         }
         () = signals.next() => true,
     };
+    if !told_twice {
+        mode::last_heartbeat(&partitions).await;
+    }
     remove_server_file(&server_file).await;
     if told_twice {
         return Err(Error::StoppedTwice);
@@ -153,6 +161,7 @@ fn open_local(
     config: &Config,
     context: &Context,
     installation: InstallationId,
+    permits: &Arc<Permits>,
 ) -> Result<Arc<dyn Substrate>, Error> {
     let program = std::env::current_exe().map_err(Error::io("find this program"))?;
     let local = LocalSubstrate::open(LocalConfig {
@@ -161,7 +170,8 @@ fn open_local(
         agent_arguments: ["agent", "node", "--dir"].map(str::to_owned).to_vec(),
         stop_grace: config.stop_grace,
         installation,
-    })?;
+    })?
+    .with_permits(ActionPermits { permits: Arc::clone(permits), stores: context.stores.clone() });
     let meter = Arc::clone(&context.meter);
     Ok(Arc::new(MeteredSubstrate::new(Arc::new(local), meter, &config.local_cluster)))
 }

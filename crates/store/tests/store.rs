@@ -8,7 +8,7 @@ use slipway_app::ports::store::Error;
 use slipway_app::testing;
 use slipway_core::catalog::project::Project;
 use slipway_core::ids::ProvisionedResourceId;
-use slipway_core::operations::control::Control;
+use slipway_core::operations::control::LockedControl;
 use slipway_store::{DirectoryError, OpenError, StoreConfig, migrate_down_to, open};
 use slipway_testkit::memory;
 use slipway_testkit::network::Relay;
@@ -296,7 +296,7 @@ async fn a_silent_postgres_stalls_no_operation() {
     let attempts = [ProvisionedResourceId::new(uuid::Uuid::from_u128(1))];
     relay.swallow();
     let begun = Instant::now();
-    let mut nothing = |_: &Control| Ok(None);
+    let mut nothing = |_: &LockedControl| Ok(None);
     let answers = tokio::join!(
         stores.operations.control_fetch(),
         stores.kind::<Project>().fetch("default", false),

@@ -18,6 +18,7 @@ mod write;
 use std::collections::HashMap;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::{StreamExt, stream};
@@ -94,8 +95,9 @@ pub struct Batch<'a> {
     pub action_deadline: Duration,
     /// Limits the concurrent outside actions on the cluster.
     pub actions: &'a Semaphore,
-    /// Grants or refuses each outside action, right before it starts.
-    pub permits: &'a Permits,
+    /// Grants or refuses each outside action and each registry write, right
+    /// before it starts.
+    pub permits: &'a Arc<Permits>,
     /// The mode as it was when the batch was claimed.
     pub mode: &'a Mode,
     pub claims: &'a dyn Claims,
@@ -260,6 +262,13 @@ impl Item {
     /// Whether the decision includes an outside action, which may be slow.
     fn acts(&self) -> bool {
         !matches!(self.decision.effect, Effect::None(_))
+    }
+
+    /// The item with what this mode withholds as its outcome.
+    fn withheld(mut self, mode: &Mode) -> Self {
+        let withheld = self.decision.withheld_by(&self.snapshot, mode);
+        self.decision.effect = Effect::None(withheld.unwrap_or(Outcome::Done));
+        self
     }
 
     /// Continues with the snapshot that was read when the intent was recorded.

@@ -2,32 +2,42 @@
 //! list of withheld actions, and the heartbeat by which replicas show that they
 //! are alive and recognise a restored database.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::join_all;
 use slipway_core::Refusal;
 use slipway_core::access::audit::Actor;
 use slipway_core::ids::{Partition, ProvisionedResourceId, Revision};
-use slipway_core::operations::control::{self, Control, ControlCommit, Marks, Mode, ReplicaReport};
+use slipway_core::operations::control::{
+    self, Control, ControlCommit, LockedControl, Mark, MarkKey, Mode, ReplicaReport,
+};
 use slipway_core::text::Reason;
 
 use crate::access::authorise::{Caller, Operation, authorise};
 use crate::broker::converge::Engines;
 use crate::operations::port::{Replica, WithheldAction};
 use crate::permits::{KnownMode, Permits};
+use crate::ports::Substrate;
 use crate::ports::store::Page;
-use crate::ports::substrate::Error as SubstrateError;
+use crate::ports::substrate::{Error as SubstrateError, HighWaterMark};
 use crate::{Context, Error};
 
 /// How often a replica sends a heartbeat; see [`heartbeat`].
 pub const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(2);
+
+/// How often the marks are raised before a restore is recorded, while other
+/// replicas count on.
+const RAISES: u32 = 4;
 
 /// The mode, and who obeys it.
 #[derive(Debug, Clone)]
 pub struct Status {
     pub control: Control,
     pub replicas: Vec<ReplicaStatus>,
-    /// No action that began under an earlier mode is still running anywhere.
+    /// Nothing that began under an earlier mode is still running anywhere, see
+    /// `docs/control.md`.
     pub settled: bool,
 }
 
@@ -86,7 +96,8 @@ async fn decide(
     context: &Context,
     mut rule: impl FnMut(&Control) -> Result<ControlCommit, Refusal> + Send,
 ) -> Result<(), Error> {
-    context.stores.operations.control_decide(&mut |control| rule(control).map(Some)).await?;
+    let mut rule = |locked: &LockedControl| rule(&locked.control).map(Some);
+    context.stores.operations.control_decide(&mut rule).await?;
     context.wakes.wake();
     Ok(())
 }
@@ -104,7 +115,7 @@ pub async fn withheld(
 
 /// Enters observe-only mode, requested by the operator at the start of this process.
 pub async fn observe(context: &Context, reason: &str, actor: &Actor) -> Result<(), Error> {
-    let mut rule = |control: &Control| Ok(control::observe(control, reason, actor));
+    let mut rule = |locked: &LockedControl| Ok(control::observe(&locked.control, reason, actor));
     Ok(context.stores.operations.control_decide(&mut rule).await?)
 }
 
@@ -119,7 +130,7 @@ pub async fn locate(
     context
         .stores
         .operations
-        .control_decide(&mut |control| {
+        .control_decide(&mut |LockedControl { control, .. }| {
             let located = control::locate(control, public_url, actor);
             before = located.as_ref().and(control.public_url.clone());
             Ok(located)
@@ -130,32 +141,34 @@ pub async fn locate(
 
 /// One heartbeat of this replica.
 ///
-/// *Expected flow:* read the high-water mark of every engine → commit an
-/// increment of the counter and this replica's acknowledgement → raise every
-/// mark, if an action began or ended since the last raise.
+/// *Expected flow:* read the high-water mark of every engine → commit the
+/// heartbeat, the counters of the marks that were read, and this replica's
+/// acknowledgement → raise these marks, if an action or a registry write began or
+/// ended since the last raise.
 ///
 /// *Guarantees:*
-/// * A mark that is ahead of the database proves a restore: the counter is
-///   committed before a mark is raised to it, and a mark is read before the
+/// * A mark that is ahead of its counter proves a restore: the counter is
+///   committed before the mark is raised to it, and the mark is read before the
 ///   counter. The same commit then enters observe-only mode.
-/// * A restore to a backup from before an action is recognised. The backup has
-///   the counter of its time, the counter has grown since, and the first
-///   heartbeat after the action began or ended raises the marks above it. The
-///   marks of all clusters rise after an action on one of them, so that one
-///   readable mark is enough.
+/// * A restore to a backup from before an action is recognised. The backup has the
+///   counters of its time, and the first heartbeat after the action began or ended
+///   raises the marks above them. The marks of all clusters rise after an action
+///   on one of them, so that one readable mark is enough.
 /// * A restore to a backup from after the last action is not recognised by a
 ///   mark, and need not be: nothing outside is newer than that database. A node
 ///   that enrolled since is newer; it enrols again by itself (`docs/restore.md`).
-/// * The counter never passes a mark that this process has not read, and no
+/// * The counter of a mark rises only in a heartbeat that read the mark, and no
 ///   engine acts on a cluster before this function has compared its mark.
 /// * A crash anywhere leaves marks that are too low. They prove nothing, and the
 ///   first heartbeat of the next process raises them, since the crashed one may
 ///   have acted.
+/// * A restore is recorded only after the marks were raised above the counter that
+///   it records, so that a second restore of the same backup finds them there.
 ///
 /// *Caveats:* a replica that dies between its last action and its next heartbeat,
 /// two seconds later, leaves the marks below that action until a replica starts
 /// or acts. A mark that cannot be read or raised is an error of this heartbeat,
-/// and while that lasts a restore may go unrecognised; the heartbeat is committed
+/// and while that lasts that mark shows no restore; the heartbeat is committed
 /// all the same, so that replicas keep acknowledging the mode.
 pub async fn heartbeat(
     context: &Context,
@@ -164,41 +177,40 @@ pub async fn heartbeat(
     worker: &str,
     lease: Duration,
 ) -> Result<KnownMode, HeartbeatError> {
+    let _one_at_a_time = permits.heartbeat.lock().await;
     let actor = Actor::new(format!("replica:{worker}"));
-    // An engine added meanwhile: the next heartbeat reads its mark before raising it.
-    let engines_now = engines.iter();
-    let mut problem = None;
-    let mut marks = Marks { highest: None, all_read: true };
-    let read = join_all(engines_now.iter().map(|(_, engine)| engine.high_water_mark_read())).await;
-    for ((partition, engine), found) in engines_now.iter().zip(read) {
-        match found {
-            Ok(found) => {
-                marks.highest = marks.highest.max(found);
-                permits.mark_read(*partition, engine.engine());
-            }
-            Err(error) => problem = Some(named(engines, *partition, error)),
-        }
-        marks.all_read &= permits.was_mark_read(*partition, engine.engine());
-    }
-    permits.read(&context.stores).await?;
     let activity = permits.activity();
+    let mut read = Marks::read(engines, permits.is_raise_due(activity)).await;
+    permits.read(&context.stores).await?;
     let replica_report = ReplicaReport {
         worker: worker.to_owned(),
         lease,
         acknowledged: permits.acknowledged().unwrap_or(Revision(0)),
     };
-    let mut after = None;
-    context
-        .stores
-        .operations
-        .control_decide(&mut |control| {
-            let commit = control::heartbeat(control, marks, replica_report.clone(), &actor);
-            after = Some(commit.clone());
-            Ok(Some(commit))
-        })
-        .await?;
-    // A decision that was written called the rule at least once.
-    let Some(commit) = after else { return Ok(permits.read(&context.stores).await?) };
+    let (mut raised_to, mut rounds) = (None, 0);
+    let commit = loop {
+        let mut decided = None;
+        let mut is_recorded = true;
+        let mut rule = |locked: &LockedControl| {
+            let commit = control::heartbeat(locked, &read.marks, replica_report.clone(), &actor);
+            let counter = commit.control.heartbeat;
+            decided = Some(commit.clone());
+            // Other replicas count, too: then the marks are raised once more.
+            is_recorded = commit.claim_floor.is_none()
+                || read.gave_up
+                || rounds == RAISES
+                || raised_to.is_some_and(|raised| counter <= raised + 1);
+            Ok(is_recorded.then_some(commit))
+        };
+        context.stores.operations.control_decide(&mut rule).await?;
+        // A decision that was made called the rule at least once.
+        let Some(commit) = decided else { return Ok(permits.read(&context.stores).await?) };
+        if is_recorded {
+            break commit;
+        }
+        (raised_to, rounds) = (Some(commit.control.heartbeat), rounds + 1);
+        read.raise_above_a_restore(commit.control.heartbeat).await;
+    };
     let heartbeat = commit.control.heartbeat;
     let mut target = permits.mark_target(activity, heartbeat);
     if commit.claim_floor.is_some() {
@@ -208,24 +220,98 @@ pub async fn heartbeat(
         );
         // Before this comparison allows any engine to act.
         permits.read(&context.stores).await?;
-        // The same backup may be restored again: the next floor must be above this.
         target = heartbeat;
     }
     if commit.wake_all {
         context.wakes.wake();
     }
-    // Raise all marks concurrently, and do not stop at an error: an unreachable
-    // cluster must not keep the marks of the others low.
-    let raised =
-        join_all(engines_now.iter().map(|(_, engine)| engine.high_water_mark_write(target))).await;
-    for ((partition, _), raised) in engines_now.iter().zip(raised) {
-        if let Err(error) = raised {
-            problem.get_or_insert_with(|| named(engines, *partition, error));
-        }
-    }
-    match problem {
+    read.compared(target).await;
+    match read.problem.take() {
         Some(error) => Err(error.into()),
         None => Ok(KnownMode::from(&commit.control)),
+    }
+}
+
+/// The high-water marks of one heartbeat.
+struct Marks<'a> {
+    engines: &'a Engines,
+    served: Vec<(MarkKey, Arc<dyn Substrate>)>,
+    marks: BTreeMap<MarkKey, Mark>,
+    /// The first problem with one of them.
+    problem: Option<SubstrateError>,
+    /// No mark could be raised above a restore, which is then recorded as it is.
+    gave_up: bool,
+}
+
+impl<'a> Marks<'a> {
+    async fn read(engines: &'a Engines, fresh: bool) -> Self {
+        // An engine added meanwhile: the next heartbeat reads its mark.
+        let served: Vec<_> = engines
+            .iter()
+            .into_iter()
+            .map(|(partition, engine)| ((partition, engine.engine()), engine))
+            .collect();
+        let found =
+            join_all(served.iter().map(|(_, engine)| engine.high_water_mark_read(fresh))).await;
+        let mut read =
+            Self { engines, marks: BTreeMap::new(), problem: None, gave_up: false, served };
+        let keys: Vec<_> = read.served.iter().map(|(key, _)| *key).collect();
+        for (key, found) in keys.into_iter().zip(found) {
+            let mark = match found {
+                Ok(HighWaterMark { value, fresh: true }) => Mark::Read(value),
+                Ok(HighWaterMark { value, fresh: false }) => Mark::Known(value),
+                Err(error) => {
+                    read.failed(key, error);
+                    Mark::Unread
+                }
+            };
+            read.marks.insert(key, mark);
+        }
+        read
+    }
+
+    fn failed(&mut self, (partition, _): MarkKey, error: SubstrateError) {
+        let named = named(self.engines, partition, error);
+        self.problem.get_or_insert(named);
+    }
+
+    /// Those that were read for this heartbeat.
+    fn fresh(&self) -> Vec<(MarkKey, Arc<dyn Substrate>)> {
+        let fresh = |key: &MarkKey| matches!(self.marks.get(key), Some(Mark::Read(_)));
+        self.served.iter().filter(|(key, _)| fresh(key)).cloned().collect()
+    }
+
+    /// Raises them concurrently, and does not stop at an error: an unreachable
+    /// cluster must not keep the marks of the others low. Returns which it raised.
+    async fn raise(&mut self, counter: i64) -> Vec<MarkKey> {
+        let fresh = self.fresh();
+        let raised =
+            join_all(fresh.iter().map(|(_, engine)| engine.high_water_mark_write(counter))).await;
+        let mut done = Vec::new();
+        for ((key, _), raised) in fresh.into_iter().zip(raised) {
+            match raised {
+                Ok(()) => done.push(key),
+                Err(error) => self.failed(key, error),
+            }
+        }
+        done
+    }
+
+    /// A mark proved a restore that is not recorded yet.
+    async fn raise_above_a_restore(&mut self, counter: i64) {
+        let raised = self.raise(counter).await;
+        self.gave_up = raised.is_empty();
+        for key in raised {
+            self.marks.insert(key, Mark::Read(Some(counter)));
+        }
+    }
+
+    /// The comparison is committed.
+    async fn compared(&mut self, target: i64) {
+        for (_, engine) in self.fresh() {
+            engine.high_water_mark_compared().await;
+        }
+        self.raise(target).await;
     }
 }
 

@@ -14,7 +14,7 @@ use slipway_core::ids::{
     ClaimToken, ClusterId, InstallationId, ProvisionedResourceId, ResourceId, Revision,
 };
 use slipway_core::nodes::node::Reachability;
-use slipway_core::operations::control::{Control, ControlCommit};
+use slipway_core::operations::control::{Control, ControlCommit, LockedControl};
 use slipway_core::time::Timestamp;
 
 use crate::ports::store::{Error, Page};
@@ -23,7 +23,7 @@ use crate::seed::Seed;
 /// A pure function that the store calls inside the transaction, maybe twice.
 /// `None` changes nothing.
 pub type ControlRule<'a> =
-    dyn FnMut(&Control) -> Result<Option<ControlCommit>, Refusal> + Send + 'a;
+    dyn FnMut(&LockedControl) -> Result<Option<ControlCommit>, Refusal> + Send + 'a;
 
 /// A replica, as of its last heartbeat.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -224,6 +224,7 @@ impl PlacementReconciler {
         let project = project_namespace.assignment.project_id;
         let mut project_namespace = project_namespace.clone();
         let mut problems = Vec::new();
+        let mut is_withheld = false;
         // A problem stays recorded until the action was tried again; otherwise
         // every pass would clear it and record it anew.
         let mut said = project_namespace.assignment.status.problems.clone();
@@ -267,6 +268,7 @@ impl PlacementReconciler {
                 // Shown, and not an error. The next pass tries again.
                 Acted::Withheld(problem) => {
                     problems.push(problem);
+                    is_withheld = true;
                     break;
                 }
                 Acted::Failed(problem) => {
@@ -278,6 +280,10 @@ impl PlacementReconciler {
         }
         if !problems.is_empty() {
             self.record(project, observed, &problems).await?;
+        }
+        if is_withheld {
+            // The end of the mode wakes the loop.
+            return Ok(summary);
         }
         let phase = project_namespace.assignment.namespace_phase;
         let status = &project_namespace.assignment.status;
@@ -318,6 +324,7 @@ impl PlacementReconciler {
         Ok(match within(lease, request(management, objects, action, observed)).await {
             Ok(()) => Acted::Done,
             Err(substrate::Error::Conflict(_)) if is_removal(action) => Acted::Postponed,
+            Err(substrate::Error::Withheld) => Acted::Withheld(self.withheld().await?),
             Err(error) => Acted::Failed(error.to_string()),
         })
     }
@@ -330,14 +337,16 @@ impl PlacementReconciler {
     ) -> Result<Result<Permit<'_>, Acted>, store::Error> {
         let permit = match self.permits.enter(&self.context.stores).await? {
             Ok(permit) => permit,
-            Err(mode) => {
-                let why =
-                    format!("nothing is done there while the installation is {}", mode.name());
-                return Ok(Err(Acted::Withheld(why)));
-            }
+            Err(_) => return Ok(Err(Acted::Withheld(self.withheld().await?))),
         };
         // After the permit, which may query the database.
         Ok(if lease.allows_action() { Ok(permit) } else { Err(Acted::Postponed) })
+    }
+
+    /// What people read about an action that the mode does not permit.
+    async fn withheld(&self) -> Result<String, store::Error> {
+        let mode = self.permits.read(&self.context.stores).await?.mode;
+        Ok(format!("nothing is done there while the installation is {}", mode.name()))
     }
 
     fn objects(&self, project_namespace: &ProjectNamespace) -> BTreeMap<SharedKey, SharedObject> {

@@ -39,6 +39,19 @@ pub enum Error {
     /// effect.
     #[error("{0}")]
     Unanswered(String),
+    /// The mode of the installation changed before the request was sent; nothing
+    /// was changed by it.
+    #[error("the mode of the installation does not permit it")]
+    Withheld,
+}
+
+/// The high-water mark of a cluster or root.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HighWaterMark {
+    /// `None` if there is none yet.
+    pub value: Option<i64>,
+    /// It was read for this call, and not earlier.
+    pub fresh: bool,
 }
 
 /// Requests a page of the inventory of a cluster or root.
@@ -86,19 +99,25 @@ pub trait Substrate: fmt::Debug + Send + Sync {
     async fn apply(&self, composite: &RenderedComposite) -> Result<CompositeReport, Error>;
 
     /// The high-water mark: the highest heartbeat counter written beside what
-    /// this installation manages here. It outlives the database.
-    /// `None` if there is none yet, or if this engine keeps none. Without a
-    /// mark a restored database is not recognised, see
+    /// this installation manages here. It outlives the database. Content that is
+    /// no number is an error. Unless `fresh` is asked for, an engine may repeat an
+    /// earlier answer.
+    /// An engine that keeps no mark answers that there is none. Without a mark a
+    /// restored database is not recognised, see
     /// `slipway_core::operations::control::heartbeat`.
-    async fn high_water_mark_read(&self) -> Result<Option<i64>, Error> {
-        Ok(None)
+    async fn high_water_mark_read(&self, _fresh: bool) -> Result<HighWaterMark, Error> {
+        Ok(HighWaterMark { value: None, fresh: true })
     }
 
-    /// Raises the mark to a counter that is committed in the database. Called
-    /// with every heartbeat, after the mark was compared, so a mark known to be
-    /// high enough costs no request. The mark only grows: a lower counter
-    /// changes nothing.
-    async fn high_water_mark_write(&self, _beat: i64) -> Result<(), Error> {
+    /// A heartbeat has compared the mark that was read last with the database and
+    /// committed the result. An engine whose cluster may be away acts only after
+    /// this, and on no other cluster.
+    async fn high_water_mark_compared(&self) {}
+
+    /// Raises the mark to a counter that is committed in the database, or that
+    /// is higher than a mark which proved a restore. Called only after a fresh
+    /// read. The mark only grows: a lower counter changes nothing.
+    async fn high_water_mark_write(&self, _heartbeat: i64) -> Result<(), Error> {
         Ok(())
     }
 

@@ -7,6 +7,7 @@ use slipway_app::Error;
 use slipway_app::broker::converge::Engines;
 use slipway_app::deletion::leaks::{self, Finder, ScanReport};
 use slipway_app::deletion::port::LeakFilter;
+use slipway_app::operations::control;
 use slipway_app::placement::port::ClusterIdentity;
 use slipway_app::ports::store::Page;
 use slipway_controller::driver::Loop;
@@ -31,7 +32,7 @@ fn mk_finder(world: &World) -> Finder {
     let substrate = Arc::clone(&world.substrate) as _;
     let engines =
         Engines::new(world.node_settings.clone()).serving(world.partition, "local", substrate);
-    Finder::new(world.context.clone(), engines, APART)
+    Finder::new(world.context.clone(), engines, world.resources.permits(), APART)
 }
 
 async fn cluster(finder: &Finder) -> ClusterIdentity {
@@ -228,6 +229,48 @@ async fn a_removal_that_did_not_happen_is_done_by_the_loop() {
         assert!(world.substrate.object(STRAY).is_none());
         let resolution = fetch(&world, &leak).await.resolved.unwrap().resolution.unwrap();
         assert_eq!(resolution, "removed for key:test: left behind");
+    }
+}
+
+/// A removal needs a permit like every action. One that a freeze withholds is not
+/// tried every second; the end of the freeze wakes the loop.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_removal_that_a_freeze_withholds_waits_for_its_end() {
+    for world in World::each("a_removal_that_a_freeze_withholds").await {
+        stray(&world).await;
+        let finder = mk_finder(&world);
+        scan(&finder).await;
+        let leak = scan_twice(&finder).await.leaks.remove(0);
+        let orphans = OrphanLoop::new(finder.clone(), "one".to_owned(), TIMEOUT);
+        control::freeze(&world.context, &world.caller, TIMEOUT, "test").await.unwrap();
+        let permits = world.resources.permits();
+        permits.read(&world.context.stores).await.unwrap();
+        let refusal = leaks::remove(&finder, &world.caller, leak.id, "left behind").await;
+        assert_eq!(refused(refusal), ErrorKind::LeakNotRemovable);
+        let before = permits.activity();
+        let first = async {
+            while !pass(&orphans).await.0 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(TIMEOUT, first).await.expect("the request woke the loop");
+        let task = async || {
+            let tasks = world.context.stores.operations.task_list().await.unwrap();
+            let name = Finder::task(cluster(&finder).await.id);
+            tasks.into_iter().find(|task| task.name == name).unwrap()
+        };
+        let waits = task().await;
+        let now = world.context.stores.operations.database_now().await.unwrap();
+        assert!(waits.due_at.since(now) > TIMEOUT / 2, "{waits:?}");
+        assert_eq!(waits.last_error, None, "it waits, and did not fail");
+        assert!(world.substrate.object(STRAY).is_some());
+        assert_eq!(permits.activity(), before);
+
+        control::unfreeze(&world.context, &world.caller, "test").await.unwrap();
+        permits.read(&world.context.stores).await.unwrap();
+        assert_eq!(pass(&orphans).await, (true, Vec::new()), "the end of the freeze woke it");
+        assert!(world.substrate.object(STRAY).is_none());
+        assert!(permits.activity() > before, "it is counted, and raises the high-water marks");
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
+use futures::future::BoxFuture;
 use serde_json::{Value, json};
 use slipway_app::ports::substrate::{Address, Error, InventoryPage, InventoryRequest, Substrate};
 use slipway_core::broker::observation::{CompositeReport, LiveComposite};
@@ -49,7 +50,7 @@ pub(crate) enum Performed {
     Removed,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Simulated {
     objects: Mutex<BTreeMap<String, Object>>,
     behaviour: Mutex<Behaviour>,
@@ -61,9 +62,38 @@ pub(crate) struct Simulated {
     arrived: Notify,
     /// The simulated engine; the local one by default.
     engine: Option<Engine>,
+    interference: Mutex<Option<(Moment, BoxFuture<'static, ()>)>>,
+}
+
+/// When something interferes with a tick.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Moment {
+    /// The batch has read the mode, and has decided nothing yet.
+    Observe,
+    /// The intent is recorded. The engine notices that the mode changed, and
+    /// sends no request.
+    Apply,
+}
+
+impl std::fmt::Debug for Simulated {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Simulated")
+    }
 }
 
 impl Simulated {
+    /// Runs this at the next such moment.
+    pub(crate) fn interfere(&self, moment: Moment, what: BoxFuture<'static, ()>) {
+        *self.interference.lock().unwrap() = Some((moment, what));
+    }
+
+    async fn reach(&self, moment: Moment) -> bool {
+        let what = self.interference.lock().unwrap().take_if(|(at, _)| *at == moment);
+        let Some((_, what)) = what else { return false };
+        what.await;
+        true
+    }
+
     pub(crate) fn of(engine: Engine) -> Self {
         Self { engine: Some(engine), ..Self::default() }
     }
@@ -203,10 +233,14 @@ impl Substrate for Simulated {
     }
 
     async fn observe(&self, addresses: &[Address]) -> Vec<CompositeReport> {
+        self.reach(Moment::Observe).await;
         addresses.iter().map(|address| self.report(&address.name)).collect()
     }
 
     async fn apply(&self, rendered: &RenderedComposite) -> Result<CompositeReport, Error> {
+        if self.reach(Moment::Apply).await {
+            return Err(Error::Withheld);
+        }
         let behaviour = *self.behaviour.lock().unwrap();
         if behaviour.apply_fails {
             return Err(Error::Failed("no room".to_owned()));

@@ -132,14 +132,23 @@ impl Decision {
     /// and reports what it would do. `None` if the mode acts or there is
     /// nothing to withhold.
     pub fn withheld_by(&self, snapshot: &ResourceSnapshot, mode: &Mode) -> Option<Outcome> {
-        let absent = self.observed.composite == Composite::Absent;
-        let name = match (&self.effect, self.action) {
-            (Effect::Apply(_), _) => "apply",
-            (Effect::Delete { .. }, _) => "delete",
-            (Effect::None(_), Action::DeregisterNode) if drain::is_due(snapshot, absent) => "drain",
-            (Effect::None(_), _) => return None,
+        let name = match &self.effect {
+            Effect::Apply(_) => "apply",
+            Effect::Delete { .. } => "delete",
+            Effect::None(_) if self.drains(snapshot) => Self::DRAIN,
+            Effect::None(_) => return None,
         };
         mode.withholds(name)
+    }
+
+    /// The name of the action of a tick that only drains.
+    pub const DRAIN: &'static str = "drain";
+
+    /// Whether the record of this tick writes to the registry: requests a drain, or
+    /// deregisters the node.
+    pub fn drains(&self, snapshot: &ResourceSnapshot) -> bool {
+        let absent = self.observed.composite == Composite::Absent;
+        self.action == Action::DeregisterNode && drain::is_due(snapshot, absent)
     }
 
     /// Adopts the observation that an apply returned, so that a substrate that is

@@ -189,6 +189,7 @@ pub fn declare(
         ],
         events: vec![event],
         audit: vec![audit],
+        ..Commit::default()
     })
 }
 

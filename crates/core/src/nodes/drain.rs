@@ -139,7 +139,7 @@ fn leaving(snapshot: &ResourceSnapshot, (node, audit): (Node, AuditEntry)) -> Co
         writes: vec![Write::Nodes(NodesWrite::NodeUpdate(node))],
         audit: vec![audit],
         wakes: vec![snapshot.attempt.id().into()],
-        events: Vec::new(),
+        ..Commit::default()
     }
 }
 

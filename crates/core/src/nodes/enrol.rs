@@ -171,9 +171,9 @@ pub fn enrol(known: &EnrolSnapshot, enrolment: &Enrolment) -> Result<Enrolled, R
                 Write::Nodes(NodesWrite::NodeInsert(node)),
                 Write::Nodes(NodesWrite::TokenUpdate(used)),
             ],
-            events: Vec::new(),
             audit: vec![audit],
             wakes: vec![snapshot.attempt.id().into()],
+            ..Commit::default()
         },
     })
 }

@@ -3,8 +3,10 @@
 //!
 //! One row stores it. Every change is decided here, under the lock of that row,
 //! and audited. Loops read the mode without a lock, with each batch and again
-//! before an outside action; `docs/control.md` says what that guarantees.
+//! before each action and each write to the registry; `docs/control.md` says what
+//! that guarantees.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::json;
@@ -12,8 +14,9 @@ use serde_json::json;
 use crate::access::audit::{About, Actor, AuditEntry};
 use crate::blocker::BlockerCode;
 use crate::broker::decide::Outcome;
+use crate::catalog::blueprint_version::Engine;
 use crate::error::{ErrorKind, Refusal};
-use crate::ids::{ClaimToken, InstallationId, Revision};
+use crate::ids::{ClaimToken, InstallationId, Partition, Revision};
 use crate::text::Reason;
 use crate::time::Timestamp;
 
@@ -23,12 +26,12 @@ pub const FREEZE_MAX: Duration = Duration::from_secs(7 * 24 * 3_600);
 pub const FREEZE_DEFAULT: Duration = Duration::from_secs(3_600);
 const FREEZE_MIN: Duration = Duration::from_secs(1);
 
-/// How many claims of one row fit between two heartbeats when the claim tokens
-/// are raised after a restore. A row is claimed at most about 20 times a
-/// second, so 2^24 covers more than nine days in which no mark could be raised.
-/// Objects outside carry only the claim tokens of actions, and every action
-/// raises the marks. A heartbeat every 2 s for a thousand years is less than
-/// 2^34, and 2^34 · 2^24 is far below 2^63.
+/// How many claims of one row fit between two raises of a high-water mark when
+/// the claim tokens are raised after a restore. A row is claimed at most about 20
+/// times a second, so 2^24 covers more than nine days in which no mark could be
+/// raised; a mark rises after every action, and objects outside carry only the
+/// claim tokens of actions. Heartbeats every 2 s for a thousand years are less
+/// than 2^34, and 2^34 · 2^24 is far below 2^63.
 const CLAIMS_PER_HEARTBEAT: i64 = 1 << 24;
 
 /// The row of the mode, as it was read.
@@ -41,10 +44,21 @@ pub struct Control {
     /// Stays until it is lifted or a heartbeat notices its end, so use [`Control::mode`].
     pub freeze: Option<Freeze>,
     pub observing: Option<Observing>,
-    /// The counter that the heartbeats of all replicas raise, see [`heartbeat`].
+    /// Counts the heartbeats of all replicas, see [`heartbeat`].
     pub heartbeat: i64,
     /// How nodes reach this installation, if it was ever configured.
     pub public_url: Option<String>,
+}
+
+/// Where a high-water mark is kept: one engine on one cluster.
+pub type MarkKey = (Partition, Engine);
+
+/// The row of the mode under its lock, with the counter of each mark: the
+/// heartbeat at which that mark was last read and compared.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LockedControl {
+    pub control: Control,
+    pub counters: BTreeMap<MarkKey, i64>,
 }
 
 /// Nothing outside is changed before `until`.
@@ -142,6 +156,8 @@ pub struct ControlCommit {
     pub wake_all: bool,
     /// Ends every claim and raises every claim token to at least this one.
     pub claim_floor: Option<ClaimToken>,
+    /// The new counters of these marks.
+    pub counters: BTreeMap<MarkKey, i64>,
     /// What a replica reports about itself.
     pub replica: Option<ReplicaReport>,
 }
@@ -163,6 +179,7 @@ impl ControlCommit {
             audit: vec![audit],
             wake_all: true,
             claim_floor: None,
+            counters: BTreeMap::new(),
             replica: None,
         }
     }
@@ -255,68 +272,117 @@ pub fn resume(control: &Control, reason: &Reason, actor: &Actor) -> Result<Contr
     Ok(ControlCommit::change(Control { observing: None, ..control.clone() }, audit))
 }
 
-/// The high-water marks outside, read before the row of the mode.
+/// A high-water mark of an engine that this replica serves, read before the row of
+/// the mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Marks {
-    /// The highest of those that could be read.
-    pub highest: Option<i64>,
-    /// Each was read at least once since this replica started.
-    pub all_read: bool,
+pub enum Mark {
+    /// It could not be read, so nothing is known about it.
+    Unread,
+    /// By an answer that is older than this heartbeat: it had this value.
+    Known(Option<i64>),
+    /// Read for this heartbeat. `None` if there is no mark yet.
+    Read(Option<i64>),
+}
+
+impl Mark {
+    const fn value(self) -> Option<i64> {
+        match self {
+            Self::Unread => None,
+            Self::Known(value) | Self::Read(value) => value,
+        }
+    }
+}
+
+/// The highest mark that is ahead of its counter, and that counter.
+pub fn ahead(locked: &LockedControl, marks: &BTreeMap<MarkKey, Mark>) -> Option<(i64, i64)> {
+    let ahead = |(key, mark): (&MarkKey, &Mark)| {
+        let (value, counter) = (mark.value()?, locked.counter(*key));
+        (value > counter).then_some((value, counter))
+    };
+    marks.iter().filter_map(ahead).max()
+}
+
+impl LockedControl {
+    /// The counter of a mark. Of one that nobody has served yet: the present
+    /// heartbeat, since every mark of this installation was raised to an
+    /// earlier one.
+    fn counter(&self, key: MarkKey) -> i64 {
+        self.counters.get(&key).copied().unwrap_or(self.control.heartbeat)
+    }
 }
 
 /// One heartbeat of a replica.
 ///
-/// The replica commits the counter to the database first and then writes it to
-/// the marks outside, and both only grow. So every value of a mark was once in
-/// the database; a mark that was read *before* this row and is ahead of it
-/// proves that the database went back in time. Its rows then describe an older
-/// world, so the installation only observes until a person resumes.
+/// Every heartbeat counts. A mark has a counter of its own, the heartbeat at which
+/// it was last read: a replica commits that counter first and then writes it to the
+/// mark, and both only grow. So a mark that was read *before* this row and is ahead
+/// of its counter proves that the database went back in time. Its rows then
+/// describe an older world, and the installation only observes until a person
+/// resumes.
 ///
-/// The counter pauses while a mark has not been read since the replica started:
-/// a restored counter would overtake that mark, which would then prove nothing.
+/// The counter of a mark that was not read for this heartbeat stays: a restored
+/// counter would overtake that mark, which would then prove nothing. The counters
+/// of other marks go on, so that one cluster that stays away does not end the
+/// detection for all.
 ///
 /// Claim tokens went back too. Objects outside carry newer ones and would reject
 /// every later claim as outdated, so the same commit raises all tokens above any
-/// that can have been issued since. The floor derives from the heartbeat, so
-/// that a second restore of the same backup gets a higher floor than the first.
+/// that can have been issued since. The floor derives from the heartbeat, which
+/// goes on whatever can be read, and which becomes higher than the mark. If a mark
+/// was away, its cluster is not acted on; once the mark is read it proves the
+/// restore again, with a higher floor. A second restore of the same backup gets a
+/// higher floor than the first, because the mark is raised before the restore is
+/// recorded.
 ///
 /// Also ends a freeze whose time has come, so that the rows that waited for it
 /// are woken and need not wait for the sweep.
 pub fn heartbeat(
-    control: &Control,
-    marks: Marks,
+    locked: &LockedControl,
+    marks: &BTreeMap<MarkKey, Mark>,
     replica: ReplicaReport,
     actor: &Actor,
 ) -> ControlCommit {
-    let step = i64::from(marks.all_read);
-    let counted = Control { heartbeat: control.heartbeat.saturating_add(step), ..control.clone() };
+    let control = &locked.control;
+    let ahead = ahead(locked, marks);
+    let highest = ahead.map_or(control.heartbeat, |(mark, _)| mark.max(control.heartbeat));
+    let next = highest.saturating_add(1);
+    let counted = Control { heartbeat: next, ..control.clone() };
     let mut commit = ControlCommit {
         control: counted.clone(),
         audit: Vec::new(),
         wake_all: false,
         claim_floor: None,
+        counters: BTreeMap::new(),
         replica: None,
     };
-    if let Some(high_water_mark) = marks.highest.filter(|mark| *mark > control.heartbeat) {
-        let heartbeat = high_water_mark.saturating_add(1);
+    if let Some((high_water_mark, counter)) = ahead {
         let reason = format!(
-            "the database was restored to an earlier state: its counter is {}, the high-water mark outside is {high_water_mark}",
-            control.heartbeat
+            "the database was restored to an earlier state: its counter is {counter}, the high-water mark outside is {high_water_mark}",
         );
         // Replaces an older reason: this is the one to act upon.
         let observing =
             Observing { since: control.now, by: actor.name.clone(), reason: reason.clone() };
-        let floor = ClaimToken(heartbeat.saturating_mul(CLAIMS_PER_HEARTBEAT));
-        let audit = control
-            .audit("control.restore_detected", actor)
-            .because(reason)
-            .with(json!({ "heartbeat": control.heartbeat, "high_water_mark": high_water_mark, "claim_floor": floor }));
-        let restored = Control { heartbeat, observing: Some(observing), ..counted };
-        commit = ControlCommit::change(restored, audit);
+        let floor = ClaimToken(next.saturating_mul(CLAIMS_PER_HEARTBEAT));
+        let audit = control.audit("control.restore_detected", actor).because(reason).with(
+            json!({ "counter": counter, "high_water_mark": high_water_mark, "claim_floor": floor }),
+        );
+        commit = ControlCommit::change(Control { observing: Some(observing), ..counted }, audit);
         commit.claim_floor = Some(floor);
     } else if control.freeze.as_ref().is_some_and(|freeze| control.now >= freeze.until) {
         let audit = control.audit("control.freeze_expired", actor);
         commit = ControlCommit::change(Control { freeze: None, ..counted }, audit);
+    }
+    for (key, mark) in marks {
+        let before = locked.counter(*key);
+        let counter = match mark {
+            Mark::Read(_) => next,
+            // It has at least this value by now, so this does not overtake it.
+            Mark::Known(value) => before.max(value.unwrap_or(before)),
+            Mark::Unread => before,
+        };
+        if locked.counters.get(key) != Some(&counter) {
+            commit.counters.insert(*key, counter);
+        }
     }
     commit.replica = Some(replica);
     commit

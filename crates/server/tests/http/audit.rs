@@ -183,8 +183,9 @@ async fn rows_are_audited_by_their_verb() {
 
     ask("PUT", "/control/freeze", why).await;
     ask("DELETE", "/control/freeze?reason=x", "").await;
-    let observe =
-        &mut |control: &_| Ok(control::observe(control, "a restore", &Actor::new("test")));
+    let observe = &mut |locked: &control::LockedControl| {
+        Ok(control::observe(&locked.control, "a restore", &Actor::new("test")))
+    };
     world.context.stores.operations.control_decide(observe).await.unwrap();
     ask("POST", "/control/resume", why).await;
 

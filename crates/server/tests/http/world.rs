@@ -134,7 +134,7 @@ impl World {
         };
         let engines = Engines::new(settings);
         let state = ServerState {
-            finder: Finder::new(context.clone(), engines, Duration::from_secs(30)),
+            finder: Finder::new(context.clone(), engines, Arc::default(), Duration::from_secs(30)),
             context: context.clone(),
             node_settings: NodeSettings {
                 signing_public_key: "c2lnbmluZw==".to_owned(),

@@ -7,8 +7,8 @@ use slipway_core::nearest::nearest;
 use super::Layer;
 
 /// Settings that a file cannot contain: the path of the file, a secret that must
-/// not be stored in it, and two that are for a single start.
-const NOT_IN_A_FILE: [&str; 4] = ["config", "admin_key", "observe_only", "stop_with_stdin"];
+/// not be stored in it, and one that is for a single start.
+const NOT_IN_A_FILE: [&str; 3] = ["config", "admin_key", "stop_with_stdin"];
 
 /// Variables that the tests of this repository read; no misspellings.
 const OF_TESTS: [&str; 2] = ["SLIPWAY_TEST", "SLIPWAY_REQUIRE_POSTGRES"];

@@ -136,7 +136,9 @@ async fn prepare(staged: &Path, backup: &Path, manifest: &Manifest) -> Result<Ve
         backup.file_name().unwrap_or_default().to_string_lossy(),
         manifest.taken_at
     );
-    let mut rule = |found: &control::Control| Ok(Some(control::restored(found, &reason, &actor)));
+    let mut rule = |found: &control::LockedControl| {
+        Ok(Some(control::restored(&found.control, &reason, &actor)))
+    };
     let beside = slipway_store::restore_prepare(staged, &mut rule).await?;
     let file = std::fs::File::open(staged).and_then(|file| file.sync_all());
     file.map_err(Error::writing(staged))?;

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use slipway_app::operations::control;
+use slipway_app::permits::ActionPermits;
 use slipway_app::placement::reconcile::ManagementRegistry;
 use slipway_app::ports::Substrate;
 use slipway_app::ports::store::{Error as StoreError, Page};
@@ -161,7 +162,11 @@ impl Clusters {
             installation: self.installation,
             sweep: self.sweep,
         })
-        .with_system_namespace(&self.system_namespace);
+        .with_system_namespace(&self.system_namespace)
+        .with_permits(ActionPermits {
+            permits: Arc::clone(&self.partitions.permits),
+            stores: context.stores.clone(),
+        });
         let crossplane = Arc::new(crossplane);
         let engine: Arc<dyn Substrate> = Arc::clone(&crossplane) as _;
         let metered = MeteredSubstrate::new(engine, Arc::clone(&context.meter), name);

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use slipway_app::Context;
 use slipway_app::broker::converge::Engines;
 use slipway_app::deletion::leaks::Finder;
 use slipway_app::placement::reconcile::{ManagementRegistry, PlacementReconciler};
@@ -46,14 +47,12 @@ struct View {
 /// Sweeps once and starts every loop: one over resources for each cluster that
 /// this process serves, the one that finds further clusters, and the others.
 pub(super) async fn start(
-    context: &Context,
-    engines: &Engines,
+    partitions: &Partitions,
     finder: &Finder,
     config: &Config,
-    worker: &str,
     shutdown: Shutdown,
 ) -> Loops {
-    let partitions = Partitions::new(context, engines, config, worker);
+    let Partitions { context, engines, worker, .. } = partitions;
     let first: Vec<_> = engines
         .partitions()
         .iter()
@@ -88,7 +87,7 @@ pub(super) async fn start(
     tasks.spawn(clusters.keep(shutdown.clone()));
     tasks.spawn(watch_clock(context.stores.clone(), config.lease, shutdown.clone()));
 
-    let (worker, wakes) = (worker.to_owned(), &context.wakes);
+    let (worker, wakes) = (worker.clone(), &context.wakes);
     let mut others = Others { context, shutdown, tasks, statuses: Vec::new() };
     others.start(
         Relay::NAME,
@@ -134,7 +133,7 @@ pub(super) async fn start(
         Arc::clone(&wakes.placement),
     );
     let Others { tasks, statuses, .. } = others;
-    Loops { view: Arc::new(View { partitions, statuses }), tasks }
+    Loops { view: Arc::new(View { partitions: partitions.clone(), statuses }), tasks }
 }
 
 /// Starts the loops that have no partitions, and collects their statuses.

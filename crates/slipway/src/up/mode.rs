@@ -1,5 +1,8 @@
 //! Determines the mode at the start: detects a restored database, observes only
-//! if the operator asks for it, and notices a new public address.
+//! if the operator asks for it, and notices a new public address. At the end it
+//! raises the high-water marks above the last actions.
+
+use std::time::Duration;
 
 use slipway_app::Context;
 use slipway_app::broker::converge::Engines;
@@ -7,8 +10,13 @@ use slipway_app::operations::control::{self, HeartbeatError};
 use slipway_app::permits::Permits;
 use slipway_core::access::audit::Actor;
 
+use super::partitions::Partitions;
 use crate::config::Config;
 use crate::error::Error;
+
+/// The last heartbeat has a cluster's time to read its mark and to raise it, and
+/// the database's time to commit. A cluster that is away does not delay the end.
+const LAST_HEARTBEAT: Duration = Duration::from_secs(5);
 
 /// Runs before any loop, so that not even one batch acts on a restored database.
 /// If a high-water mark exists and cannot be read, the start is refused: to go on
@@ -16,16 +24,17 @@ use crate::error::Error;
 pub(super) async fn converge(
     context: &Context,
     engines: &Engines,
+    permits: &Permits,
     config: &Config,
     worker: &str,
 ) -> Result<(), Error> {
     let actor = Actor::new(format!("replica:{worker}"));
-    control::heartbeat(context, engines, &Permits::default(), worker, config.lease).await.map_err(
-        |error| match error {
+    control::heartbeat(context, engines, permits, worker, config.lease).await.map_err(|error| {
+        match error {
             HeartbeatError::Store(error) => Error::App(error.into()),
             HeartbeatError::HighWaterMark(error) => Error::Substrate(error),
-        },
-    )?;
+        }
+    })?;
     if config.observe_only {
         control::observe(context, "started with --observe-only", &actor).await?;
         tracing::warn!("only observing: nothing outside is changed until `slipway resume`");
@@ -42,4 +51,20 @@ pub(super) async fn converge(
         );
     }
     Ok(())
+}
+
+/// Runs after all loops: raises the high-water marks above what they did last, so
+/// that a database that is restored right after this stop is recognised.
+pub(super) async fn last_heartbeat(partitions: &Partitions) {
+    let Partitions { context, engines, permits, worker, lease, .. } = partitions;
+    let heartbeat = control::heartbeat(context, engines, permits, worker, *lease);
+    let problem = match tokio::time::timeout(LAST_HEARTBEAT, heartbeat).await {
+        Ok(Ok(_)) => return,
+        Ok(Err(error)) => error.to_string(),
+        Err(_) => format!("no answer within {LAST_HEARTBEAT:?}"),
+    };
+    tracing::warn!(
+        problem,
+        "the last heartbeat failed: a high-water mark may not show the last actions until the next start"
+    );
 }

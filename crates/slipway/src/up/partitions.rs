@@ -38,12 +38,17 @@ pub(super) struct PartitionView {
 }
 
 impl Partitions {
-    pub(super) fn new(context: &Context, engines: &Engines, config: &Config, worker: &str) -> Self {
+    pub(super) fn new(
+        context: &Context,
+        engines: &Engines,
+        permits: &Arc<Permits>,
+        config: &Config,
+        worker: &str,
+    ) -> Self {
         Self {
             context: context.clone(),
             engines: engines.clone(),
-            // One for the process: it acknowledges a mode when all its loops obey.
-            permits: Arc::default(),
+            permits: Arc::clone(permits),
             worker: worker.to_owned(),
             lease: config.lease,
             sweep: config.reconcile_interval,

@@ -2,6 +2,7 @@
 
 use reqwest::Method;
 use serde_json::{Value, json};
+use slipway_testkit::process::Signal;
 use slipway_testkit::wait;
 
 use crate::control_plane::{ControlPlane, TIMEOUT, client};
@@ -154,5 +155,76 @@ async fn every_replica_obeys_and_says_so() {
     let control = until_settled(&first).await;
     let lapsed = control["replicas"].as_array().unwrap().iter();
     assert_eq!(lapsed.filter(|replica| replica["lapsed"] == true).count(), 1, "{control}");
+    first.stop().await;
+}
+
+/// A replica is stopped at a random moment of its work, counts as lapsed, and wakes up
+/// after the freeze is settled: nothing of the registry and nothing outside moves.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replica_that_wakes_after_a_settled_freeze_changes_nothing() {
+    let mut planes = ControlPlane::each("a_replica_that_wakes").await;
+    let Some(mut first) = planes.pop().filter(|_| !planes.is_empty()) else { return };
+    first.set(&["--lease", "3s"]);
+    let mut second = first.beside();
+    first.start().await;
+    second.start().await;
+    let mut ids = Vec::new();
+    for number in 0..12 {
+        ids.push(first.declare(&format!("web-{number}"), 0).await);
+    }
+    for id in &ids {
+        first.wait_for_phase(id, "Ready").await;
+    }
+    // Drains, deletions, tokens and applies are under way at both.
+    for id in &ids[..6] {
+        first.delete(id).await;
+    }
+    for number in 12..18 {
+        first.declare(&format!("web-{number}"), 0).await;
+    }
+    second.signal(Signal::Stop);
+    freeze(&first, 3_600).await;
+    let control = until_settled(&first).await;
+    let lapsed = control["replicas"].as_array().unwrap().iter();
+    assert_eq!(lapsed.filter(|replica| replica["lapsed"] == true).count(), 1, "{control}");
+    let state = async || {
+        let mut said = Vec::new();
+        for verb in ["node.drain", "node.deregister", "token.mint"] {
+            let path = format!("/api/v1/audit?verb={verb}&limit=500");
+            let entries = first.get(&path).await;
+            // A node acknowledges a drain that was requested before.
+            let by_loop = |entry: &&Value| entry["actor"].as_str().unwrap().starts_with("loop:");
+            said.push(entries.as_array().unwrap().iter().filter(by_loop).count());
+        }
+        let mut directories = Vec::new();
+        for namespace in std::fs::read_dir(first.substrate_root()).unwrap().map(Result::unwrap) {
+            if namespace.file_type().unwrap().is_dir() {
+                let nodes = std::fs::read_dir(namespace.path()).unwrap();
+                directories.extend(nodes.map(|node| node.unwrap().path()));
+            }
+        }
+        directories.sort();
+        (said, directories)
+    };
+    let before = state().await;
+    second.signal(Signal::Continue);
+    // It is awake when it has acknowledged the freeze.
+    wait::until(TIMEOUT, "the stopped replica to obey", async || {
+        let control = first.get("/api/v1/control").await;
+        let replicas = control["replicas"].as_array().unwrap();
+        if replicas.iter().all(|replica| replica["obeys"] == true) {
+            Ok(())
+        } else {
+            Err(control.to_string())
+        }
+    })
+    .await;
+    assert_eq!(state().await, before);
+    let lift = format!("{FREEZE}?reason=it+is+over");
+    assert_eq!(first.call(Method::DELETE, &lift, None).await.0, 200);
+    for id in &ids[..6] {
+        first.wait_for_phase(id, "Deleted").await;
+    }
+    second.stop().await;
     first.stop().await;
 }

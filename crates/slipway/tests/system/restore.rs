@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use slipway_testkit::process::{Signal, is_alive, send_signal};
 use slipway_testkit::wait;
 
-use crate::control_plane::{ControlPlane, TIMEOUT};
+use crate::control_plane::{ControlPlane, TIMEOUT, binary};
 
 /// Copies SQLite's files while nobody has them open.
 fn copy_database(from: &Path, to: &Path) {
@@ -182,10 +182,36 @@ async fn a_restored_database_observes_only_until_resumed() {
     plane.stop().await;
 }
 
+/// A dump, a deletion, a stop and a restore within one heartbeat interval: the last
+/// heartbeat of the stopped process shows it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restore_right_after_a_stop_is_noticed() {
+    let mut plane = ControlPlane::new(None);
+    plane.start().await;
+    let id = plane.declare("web-1", 0).await;
+    plane.wait_for_phase(&id, "Ready").await;
+    let (data, backup) = (plane.data_dir(), plane.data_dir().with_extension("backup"));
+    std::fs::create_dir_all(&backup).unwrap();
+    let mut dump = binary();
+    dump.arg("backup").arg(backup.join("slipway.db")).arg("--data-dir").arg(&data);
+    let dumped = dump.output().unwrap();
+    assert!(dumped.status.success(), "{dumped:?}");
+    plane.delete(&id).await;
+    plane.wait_for_phase(&id, "Deleted").await;
+    plane.stop().await;
+    copy_database(&backup, &data);
+    plane.start().await;
+    let control = plane.get("/api/v1/control").await;
+    assert_eq!(control["mode"], "observing", "{control}");
+    until_withheld(&plane, &[("web-1", "apply")]).await;
+    assert!(plane.agents().is_empty(), "nothing is made again");
+    plane.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn started_to_observe_only_it_acts_after_resume() {
     let mut plane = ControlPlane::new(None);
-    plane.set(&["--observe-only"]);
+    plane.set_environment("SLIPWAY_OBSERVE_ONLY", "true");
     plane.start().await;
     let id = plane.declare("web-1", 0).await;
     until_withheld(&plane, &[("web-1", "apply")]).await;

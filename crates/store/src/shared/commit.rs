@@ -18,7 +18,8 @@ use slipway_durable::claim::micros;
 
 use super::broker::claims::ATTEMPTS;
 use super::{
-    Connection, access, blockers, broker, catalog, deletion, events, history, nodes, placement,
+    Connection, access, blockers, broker, catalog, deletion, events, history, nodes, operations,
+    placement,
 };
 use crate::failure::Failure;
 
@@ -75,7 +76,10 @@ pub(crate) async fn apply(connection: &mut Connection, commits: &[Commit]) -> Re
     let audited: Vec<_> = commits.iter().flat_map(|commit| &commit.audit).collect();
     access::audit::insert(connection, &audited).await?;
     let woken: Vec<_> = commits.iter().flat_map(|commit| &commit.wakes).copied().collect();
-    wake(connection, &woken).await
+    wake(connection, &woken).await?;
+    // Last, so that only the end of the transaction comes after it.
+    let permitted = commits.iter().filter_map(|commit| commit.mode);
+    operations::control::require_mode(connection, permitted).await
 }
 
 /// Wakes subjects; each kind has its table.

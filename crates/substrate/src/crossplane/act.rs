@@ -116,7 +116,7 @@ async fn write(
     rendered: &RenderedComposite,
     live: Option<&LiveObject>,
 ) -> Result<DynamicObject, slipway_cluster::Error> {
-    let (connection, body) = (engine.connection(), rendered.expose_object());
+    let (connection, body) = (engine.permitted().await?, rendered.expose_object());
     let Some(live) = live else {
         return connection.create_applied(object, body, FIELD_MANAGER).await;
     };
@@ -172,7 +172,7 @@ pub(super) async fn delete(
         return release(engine, index, address, live).await;
     }
     let object = object_of(kind, address);
-    let left = match engine.connection().delete(&object, uid).await {
+    let left = match engine.permitted().await.map_err(failed)?.delete(&object, uid).await {
         Ok(left) => left,
         Err(error) if error.is_conflict() => return Err(Error::Conflict(error.to_string())),
         Err(error) => return Err(not_written(error)),
@@ -207,7 +207,8 @@ async fn release(
         let others = live.finalizers.iter().map(|name| &**name);
         let others: Vec<_> = others.filter(|name| *name != composite::FINALIZER_DRAIN).collect();
         let read = live.version();
-        match engine.connection().set_finalizers(&object, &read, &others, FIELD_MANAGER).await {
+        let connection = engine.permitted().await.map_err(failed)?;
+        match connection.set_finalizers(&object, &read, &others, FIELD_MANAGER).await {
             Ok(answer) => {
                 // Without finalizers the object is gone; the watch reports its
                 // deletion.

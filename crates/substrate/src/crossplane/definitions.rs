@@ -102,7 +102,7 @@ impl Definitions for CrossplaneSubstrate {
             Err(error) if error.is_forbidden() => return Ok(unread(&error)),
             Err(error) => return Err(failed(error)),
         };
-        let (connection, body) = (self.connection(), &object.value);
+        let (connection, body) = (self.permitted().await.map_err(failed)?, &object.value);
         let written = match found {
             None => connection.create_applied(&reference, body, FIELD_MANAGER).await,
             Some(live) => {

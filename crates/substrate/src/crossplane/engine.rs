@@ -2,14 +2,18 @@
 //! engine's state and its ownership checks; `observe` and `act` do the work.
 
 use std::collections::BTreeMap;
+use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use slipway_app::ports::substrate::{Address, Error, InventoryPage, InventoryRequest, Substrate};
+use slipway_app::permits::{ActionPermits, Permit};
+use slipway_app::ports::substrate::{
+    Address, Error, HighWaterMark as Read, InventoryPage, InventoryRequest, Substrate,
+};
 use slipway_cluster::{
-    Access, ApiResource, Changes, Connection, ObjectRef, Watch, WatchConfig, api_resource,
+    Access, ApiResource, Changes, Connection, ObjectRef, Reason, Watch, WatchConfig, api_resource,
     object_key, require_identity,
 };
 use slipway_core::broker::observation::CompositeReport;
@@ -21,6 +25,10 @@ use super::high_water_mark::{HighWaterMark, SYSTEM_NAMESPACE};
 use super::live_object::LiveObject;
 use super::management::Verification;
 use super::{act, inventory, observe};
+
+/// Greatest age of the identity that a write relies on: one pass over the
+/// projects of a cluster, which has a lease of twenty seconds.
+pub(super) const RECENT: Duration = Duration::from_secs(20);
 
 pub(super) type Index = slipway_cluster::Index<LiveObject>;
 
@@ -45,6 +53,8 @@ pub struct CrossplaneSubstrate {
     kinds: Mutex<BTreeMap<CompositeType, Arc<Kind>>>,
     overruled: AtomicU64,
     mark: HighWaterMark,
+    /// Without them every request is permitted; for tests.
+    permits: Option<ActionPermits>,
     pub(super) verification: Verification,
 }
 
@@ -68,6 +78,7 @@ impl CrossplaneSubstrate {
             changes: Arc::default(),
             kinds: Mutex::default(),
             overruled: AtomicU64::new(0),
+            permits: None,
             verification: Verification::default(),
         }
     }
@@ -76,6 +87,13 @@ impl CrossplaneSubstrate {
     #[must_use]
     pub fn with_system_namespace(mut self, namespace: &str) -> Self {
         self.mark.namespace(namespace);
+        self
+    }
+
+    /// Asks for a permit before each request that changes something.
+    #[must_use]
+    pub fn with_permits(mut self, permits: ActionPermits) -> Self {
+        self.permits = Some(permits);
         self
     }
 
@@ -135,8 +153,21 @@ impl CrossplaneSubstrate {
         &self.connection
     }
 
-    pub(super) fn mark(&self) -> &HighWaterMark {
-        &self.mark
+    /// The connection for one request that changes something.
+    ///
+    /// *Guarantees:* the high-water mark of this same cluster was compared with the
+    /// database, and the mode permits the request. The caller sends it at once and
+    /// keeps this until the answer.
+    pub(super) async fn permitted(&self) -> Result<Permitted<'_>, slipway_cluster::Error> {
+        self.mark.require_compared(&self.connection.identity_within(RECENT).await?)?;
+        let permit = match &self.permits {
+            None => None,
+            Some(permits) => Some(permits.enter().await.map_err(|error| match error {
+                Error::Withheld => slipway_cluster::Error::withheld(error.to_string()),
+                error => slipway_cluster::Error::no_answer(error.to_string()),
+            })?),
+        };
+        Ok(Permitted { connection: &self.connection, _permit: permit })
     }
 
     pub(super) fn installation(&self) -> &str {
@@ -209,8 +240,26 @@ impl CrossplaneSubstrate {
     }
 }
 
+/// The right to one request that changes something.
+#[derive(Debug)]
+pub(super) struct Permitted<'a> {
+    connection: &'a Connection,
+    _permit: Option<Permit>,
+}
+
+impl Deref for Permitted<'_> {
+    type Target = Connection;
+
+    fn deref(&self) -> &Connection {
+        self.connection
+    }
+}
+
 pub(super) fn failed(error: slipway_cluster::Error) -> Error {
-    Error::Failed(error.into_message())
+    match error.reason() {
+        Reason::Withheld => Error::Withheld,
+        _ => Error::Failed(error.into_message()),
+    }
 }
 
 /// The error of a write: one that nobody answered may still take effect.
@@ -262,12 +311,18 @@ impl Substrate for CrossplaneSubstrate {
     }
 
     async fn apply(&self, rendered: &RenderedComposite) -> Result<CompositeReport, Error> {
-        self.mark.require_compared()?;
+        let cluster = self.connection.identity_within(RECENT).await.map_err(failed)?;
+        require_identity(&cluster, rendered.substrate_uid()).map_err(failed)?;
+        self.mark.require_compared(&cluster).map_err(failed)?;
         act::apply(self, rendered).await
     }
 
-    async fn high_water_mark_read(&self) -> Result<Option<i64>, Error> {
-        self.mark.read(&self.connection).await.map_err(Error::Failed)
+    async fn high_water_mark_read(&self, fresh: bool) -> Result<Read, Error> {
+        self.mark.read(&self.connection, fresh).await.map_err(Error::Failed)
+    }
+
+    async fn high_water_mark_compared(&self) {
+        self.mark.compared(&self.connection).await;
     }
 
     async fn high_water_mark_write(&self, heartbeat: i64) -> Result<(), Error> {
@@ -275,7 +330,8 @@ impl Substrate for CrossplaneSubstrate {
     }
 
     async fn delete(&self, address: &Address, uid: &str) -> Result<(), Error> {
-        self.mark.require_compared()?;
+        let cluster = self.connection.identity_within(RECENT).await.map_err(failed)?;
+        self.mark.require_compared(&cluster).map_err(failed)?;
         act::delete(self, address, uid).await
     }
 

@@ -4,28 +4,31 @@
 //!
 //! *Guarantees:*
 //! * The mark only grows, whoever writes: a write names the version that it
-//!   read, and a create fails where the mark exists.
-//! * This engine acts only after a heartbeat of this process compared the mark
-//!   with the database. So a restored database is recognised before anything
-//!   happens on the cluster, also if the cluster was unreachable at the start.
+//!   read, and a create fails where the mark exists. Content that is no number is
+//!   an error and never overwritten.
+//! * This engine acts on a cluster only after a heartbeat of this process compared
+//!   the mark of that cluster with the database. So a restored database is
+//!   recognised before anything happens there, also if the cluster was unreachable
+//!   at the start, and if a kubeconfig leads to another cluster since.
 //! * An idle installation writes nothing: the heartbeat asks for a higher mark
 //!   only after an action (`slipway_app::operations::control::heartbeat`), and a mark
 //!   that is known to be high enough needs no request.
 //!
-//! *Caveat:* the mark is read once per sweep and not with every heartbeat. An
-//! idle installation reads only by lists, so the mark is read by a list, too.
+//! *Caveat:* an idle installation reads the mark once per sweep and not with every
+//! heartbeat. It reads only by lists, so the mark is read by a list, too.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex as SyncMutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use slipway_app::ports::substrate::Error as SubstrateError;
+use slipway_app::ports::substrate::HighWaterMark as Answer;
 use slipway_cluster::{
     Connection, DynamicObject, Error, Listing, ObjectRef, Reason, Version, api_resource,
 };
 use tokio::sync::{Mutex, MutexGuard};
 
 use super::FIELD_MANAGER;
+use super::management::VERIFIED_FOR;
 
 /// The namespace of the mark, unless another one is configured.
 pub(super) const SYSTEM_NAMESPACE: &str = "slipway-system";
@@ -48,8 +51,9 @@ pub(super) struct HighWaterMark {
     /// How long an answer is reused.
     every: Duration,
     state: Mutex<State>,
-    /// A heartbeat of this process compared the mark with the database.
-    compared: AtomicBool,
+    /// The identity of the cluster whose mark a heartbeat of this process compared
+    /// with the database.
+    compared: SyncMutex<Option<String>>,
 }
 
 /// The last answers of the cluster.
@@ -59,8 +63,8 @@ struct State {
     /// another cluster, about whose mark these answers say nothing.
     generation: u64,
     read: Option<(Instant, Result<Option<i64>, String>)>,
-    /// This process has read the mark.
-    was_read: bool,
+    /// The identity of the cluster on which the mark was read last.
+    cluster: Option<String>,
     /// The cluster has at least this mark.
     reached: Option<i64>,
     /// The last refusal of a write, which is reused for a while.
@@ -74,22 +78,32 @@ impl HighWaterMark {
             namespace: Some(namespace.to_owned()),
             name: format!("slipway-high-water-mark-{installation}"),
         };
-        Self { object, every, state: Mutex::default(), compared: AtomicBool::new(false) }
+        Self { object, every, state: Mutex::default(), compared: SyncMutex::default() }
     }
 
     pub(super) fn namespace(&mut self, namespace: &str) {
         self.object.namespace = Some(namespace.to_owned());
     }
 
-    /// Refuses an action until the mark of the cluster was compared.
-    pub(super) fn require_compared(&self) -> Result<(), SubstrateError> {
-        if self.compared.load(Ordering::Acquire) {
+    /// Refuses a change until the mark of this cluster was compared.
+    pub(super) fn require_compared(&self, cluster: &str) -> Result<(), Error> {
+        if self.lock_compared().as_deref() == Some(cluster) {
             return Ok(());
         }
-        Err(SubstrateError::Failed(format!(
+        Err(Error::refused(format!(
             "nothing is done on this cluster before its high-water mark {} was compared with the database, since that may have been restored to an earlier state; the loop `heartbeat` in `GET /api/v1/loops` and the log say why the mark cannot be read",
             self.object
         )))
+    }
+
+    /// A heartbeat compared the mark that was read last.
+    pub(super) async fn compared(&self, connection: &Connection) {
+        let cluster = self.state(connection).await.cluster.clone();
+        *self.lock_compared() = cluster;
+    }
+
+    fn lock_compared(&self) -> std::sync::MutexGuard<'_, Option<String>> {
+        self.compared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The state, without the answers to an earlier client.
@@ -97,37 +111,42 @@ impl HighWaterMark {
         let mut state = self.state.lock().await;
         let generation = connection.generation();
         if state.generation != generation {
-            *state = State { generation, was_read: state.was_read, ..State::default() };
+            *state = State { generation, ..State::default() };
         }
         state
     }
 
     /// The mark on this cluster, by an answer that is at most one sweep old.
-    pub(super) async fn read(&self, connection: &Connection) -> Result<Option<i64>, String> {
+    pub(super) async fn read(
+        &self,
+        connection: &Connection,
+        fresh: bool,
+    ) -> Result<Answer, String> {
         let mut state = self.state(connection).await;
         if let Some((at, answer)) = &state.read
             && at.elapsed() < self.every
+            && (!fresh || answer.is_err())
         {
-            return answer.clone();
+            return answer.clone().map(|value| Answer { value, fresh: false });
         }
         let (keep, answer) = self.within("read", self.fetch(connection)).await;
-        let answer = answer.map(|found| found.as_ref().and_then(counter_in));
+        // The first request may have made a new client.
+        state.generation = connection.generation();
+        let answer = answer.and_then(|(cluster, found)| {
+            state.cluster = Some(cluster);
+            found.as_ref().map(counter_in).transpose()
+        });
         if let Ok(found) = &answer {
-            state.was_read = true;
             // May be lower than before, or none: somebody deleted the mark.
             state.reached = *found;
         }
         state.read = keep.then(|| (Instant::now(), answer.clone()));
-        answer
+        answer.map(|value| Answer { value, fresh: true })
     }
 
-    /// Raises the mark to this counter, or keeps a higher one. The heartbeat
-    /// calls this after it compared the mark that it had read.
+    /// Raises the mark to this counter, or keeps a higher one.
     pub(super) async fn raise(&self, connection: &Connection, counter: i64) -> Result<(), String> {
         let mut state = self.state(connection).await;
-        if state.was_read {
-            self.compared.store(true, Ordering::Release);
-        }
         if state.reached.is_some_and(|reached| reached >= counter) {
             return Ok(());
         }
@@ -141,13 +160,13 @@ impl HighWaterMark {
         match answer {
             Ok(reached) => {
                 state.reached = Some(reached);
-                // The next heartbeat compares this value.
-                state.was_read = true;
                 state.read = Some((Instant::now(), Ok(Some(reached))));
                 Ok(())
             }
             Err(problem) => {
                 state.refused = keep.then(|| (Instant::now(), problem.clone()));
+                // The next heartbeat reads again, and then tries to raise again.
+                state.read = None;
                 Err(problem)
             }
         }
@@ -181,9 +200,8 @@ impl HighWaterMark {
     async fn grow(&self, connection: &Connection, counter: i64) -> Result<i64, Error> {
         for _ in 0..RETRIES {
             let found = connection.get(&self.object).await?;
-            if let Some(known) = found.as_ref().and_then(counter_in)
-                && known >= counter
-            {
+            let known = found.as_ref().map(counter_in).transpose().map_err(Error::refused)?;
+            if let Some(known) = known.filter(|known| *known >= counter) {
                 return Ok(known);
             }
             match self.put(connection, found, counter).await {
@@ -225,19 +243,36 @@ impl HighWaterMark {
         connection.update(&self.object, &read, &body, FIELD_MANAGER).await.map(|_| ())
     }
 
-    /// `None` if there is no mark, also because its namespace is missing.
-    async fn fetch(&self, connection: &Connection) -> Result<Option<DynamicObject>, Error> {
+    /// The mark, and the identity of the cluster that has it. `None` if there is no
+    /// mark, also because its namespace is missing.
+    async fn fetch(
+        &self,
+        connection: &Connection,
+    ) -> Result<(String, Option<DynamicObject>), Error> {
+        let cluster = connection.identity_within(VERIFIED_FOR).await?;
+        let generation = connection.generation();
         let listing = Listing {
             namespace: self.object.namespace.as_deref(),
             name: Some(&self.object.name),
             ..Listing::all(&self.object.resource)
         };
-        Ok(connection.list(listing).await?.pop())
+        let found = connection.list(listing).await?.pop();
+        if connection.generation() != generation {
+            return Err(Error::no_answer("the credentials changed meanwhile; it is read again"));
+        }
+        Ok((cluster, found))
     }
 }
 
-/// The counter in the ConfigMap. A value that is no number counts as none and is
-/// overwritten: it says nothing now and never would.
-fn counter_in(found: &DynamicObject) -> Option<i64> {
-    found.data["data"][COUNTER].as_str()?.parse().ok()
+/// The counter in the ConfigMap. Content that is no number is an error: to treat it
+/// as a first start would hide a restore.
+fn counter_in(found: &DynamicObject) -> Result<i64, String> {
+    let counter = found.data["data"][COUNTER].as_str().and_then(|text| text.trim().parse().ok());
+    counter.ok_or_else(|| {
+        format!(
+            "high-water mark: the ConfigMap {}/{} holds no number under `{COUNTER}`; delete it only if the database was never restored",
+            found.metadata.namespace.as_deref().unwrap_or_default(),
+            found.metadata.name.as_deref().unwrap_or_default(),
+        )
+    })
 }

@@ -23,16 +23,12 @@ use slipway_core::placement::shared_objects::{Seen, SharedKey, SharedKind, Share
 use slipway_render::shared::SharedObject;
 use slipway_render::{composite, external_secret, provider_config, shared};
 
-use super::engine::{CrossplaneSubstrate, failed};
+use super::engine::{CrossplaneSubstrate, RECENT, failed};
 use super::{FIELD_MANAGER, live_object};
 
 /// How long the identity, the version and the kinds of a cluster are reused
 /// while no error occurs there.
-const VERIFIED_FOR: Duration = Duration::from_secs(600);
-
-/// Greatest age of the identity that a write relies on: one pass over the
-/// projects of a cluster, which has a lease of twenty seconds.
-const RECENT: Duration = Duration::from_secs(20);
+pub(super) const VERIFIED_FOR: Duration = Duration::from_secs(600);
 
 /// Parallel requests to one server.
 const QUESTIONS: usize = 8;
@@ -166,10 +162,8 @@ impl CrossplaneSubstrate {
         Ok(found.collect())
     }
 
-    /// Refuses a write unless the high-water mark of the cluster was compared
-    /// and the last survey read this same cluster.
+    /// Refuses a write unless the last survey read this same cluster.
     pub(super) async fn require_same_cluster(&self) -> Result<(), Error> {
-        self.mark().require_compared()?;
         let found = self.connection().identity_within(RECENT).await.map_err(failed)?;
         self.require_surveyed(&found)
     }
@@ -313,9 +307,11 @@ impl Management for CrossplaneSubstrate {
     async fn put(&self, shared: &SharedObject) -> Result<Seen, Error> {
         self.require_same_cluster().await?;
         let object = object_of(&shared.wanted.key);
-        let (connection, body) = (self.connection(), &shared.value);
+        let body = &shared.value;
         for _ in 0..RETRIES {
-            let written = match connection.get_metadata(&object).await.map_err(failed)? {
+            let found = self.connection().get_metadata(&object).await.map_err(failed)?;
+            let connection = self.permitted().await.map_err(failed)?;
+            let written = match found {
                 None => connection.create_applied(&object, body, FIELD_MANAGER).await,
                 Some(found) => {
                     self.require_writable(&found, &object)?;
@@ -338,7 +334,13 @@ impl Management for CrossplaneSubstrate {
     async fn remove(&self, removal: &Removal) -> Result<(), Error> {
         self.require_same_cluster().await?;
         let read = Version { uid: removal.uid.clone(), resource_version: removal.version.clone() };
-        match self.connection().delete_unchanged(&object_of(&removal.key), &read).await {
+        match self
+            .permitted()
+            .await
+            .map_err(failed)?
+            .delete_unchanged(&object_of(&removal.key), &read)
+            .await
+        {
             Ok(_) => Ok(()),
             Err(error) if error.is_conflict() => Err(Error::Conflict(error.to_string())),
             Err(error) => Err(failed(error)),

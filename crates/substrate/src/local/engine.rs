@@ -5,12 +5,15 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use rustix::process::Signal;
 use serde_json::json;
-use slipway_app::ports::substrate::{Address, Error, InventoryPage, InventoryRequest, Substrate};
+use slipway_app::permits::{ActionPermits, Permit};
+use slipway_app::ports::substrate::{
+    Address, Error, HighWaterMark, InventoryPage, InventoryRequest, Substrate,
+};
 use slipway_core::broker::observation::{CompositeReport, LiveComposite};
 use slipway_core::catalog::blueprint_version::Engine;
 use slipway_core::ids::InstallationId;
@@ -54,6 +57,8 @@ impl LocalConfig {
 #[derive(Debug, Clone)]
 pub struct LocalSubstrate {
     inner: Arc<Inner>,
+    /// Without them every change is permitted; for tests.
+    permits: Option<ActionPermits>,
 }
 
 #[derive(Debug)]
@@ -90,16 +95,45 @@ impl LocalSubstrate {
                 stop_grace: config.stop_grace,
                 installation,
             }),
+            permits: None,
         })
+    }
+
+    /// Asks for a permit before each change.
+    #[must_use]
+    pub fn with_permits(mut self, permits: ActionPermits) -> Self {
+        self.permits = Some(permits);
+        self
+    }
+
+    /// Runs a change, with a permit that is kept until it ended.
+    async fn changing<T: Send + 'static>(
+        &self,
+        action: impl FnOnce(&Inner, &Attended) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        let permit = match &self.permits {
+            None => None,
+            Some(permits) => Some(permits.enter().await?),
+        };
+        let until = permit.as_ref().map(Permit::ends_at);
+        self.run(until, action).await?
     }
 
     async fn blocking<T: Send + 'static>(
         &self,
         action: impl FnOnce(&Inner, &Attended) -> T + Send + 'static,
     ) -> Result<T, Error> {
+        self.run(None, action).await
+    }
+
+    async fn run<T: Send + 'static>(
+        &self,
+        permitted_until: Option<Instant>,
+        action: impl FnOnce(&Inner, &Attended) -> T + Send + 'static,
+    ) -> Result<T, Error> {
         let inner = self.inner.clone();
         let caller = Arc::new(());
-        let attended = Attended(Arc::downgrade(&caller));
+        let attended = Attended { caller: Arc::downgrade(&caller), permitted_until };
         // The log lines of the blocking thread keep the caller's span.
         let span = tracing::Span::current();
         let work = move || span.in_scope(|| action(&inner, &attended));
@@ -134,20 +168,22 @@ impl Substrate for LocalSubstrate {
 
     async fn apply(&self, composite: &RenderedComposite) -> Result<CompositeReport, Error> {
         let composite = composite.clone();
-        self.blocking(move |inner, attended| {
+        self.changing(move |inner, attended| {
             inner.apply(&composite, attended)?;
             Ok(inner.seen(&composite))
         })
-        .await?
+        .await
     }
 
-    async fn high_water_mark_read(&self) -> Result<Option<i64>, Error> {
-        self.blocking(|inner, _| {
-            inner.trusted()?;
-            high_water_mark::read(inner.root.path(), &inner.installation)
-                .map_err(|error| failed("read", "the high-water mark", &error))
-        })
-        .await?
+    async fn high_water_mark_read(&self, _fresh: bool) -> Result<HighWaterMark, Error> {
+        let value = self
+            .blocking(|inner, _| {
+                inner.trusted()?;
+                high_water_mark::read(inner.root.path(), &inner.installation)
+                    .map_err(|error| failed("read", "the high-water mark", &error))
+            })
+            .await??;
+        Ok(HighWaterMark { value, fresh: true })
     }
 
     async fn high_water_mark_write(&self, heartbeat: i64) -> Result<(), Error> {
@@ -167,7 +203,7 @@ impl Substrate for LocalSubstrate {
             let step = move |inner: &Inner, attended: &Attended| {
                 inner.delete(&address, &uid, tell, attended)
             };
-            match self.blocking(step).await?? {
+            match self.changing(step).await? {
                 Deletion::Done => return Ok(()),
                 Deletion::Waiting => tokio::time::sleep(FIRST_POLL).await,
             }
@@ -190,14 +226,22 @@ impl Substrate for LocalSubstrate {
 /// action cannot be stopped, so it checks before each step that changes anything.
 /// Otherwise a delayed apply could recreate what a later worker has deleted.
 #[derive(Debug)]
-struct Attended(Weak<()>);
+struct Attended {
+    caller: Weak<()>,
+    /// The end of the permit for the change.
+    permitted_until: Option<Instant>,
+}
 
 impl Attended {
+    /// Called immediately before each change.
     fn check(&self, shown: &str) -> Result<(), Error> {
-        if self.0.strong_count() == 0 {
+        if self.caller.strong_count() == 0 {
             return Err(Error::Failed(format!("nobody waits for the work on {shown} any more")));
         }
-        Ok(())
+        match self.permitted_until {
+            Some(until) if Instant::now() >= until => Err(Error::Withheld),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -439,8 +483,11 @@ mod tests {
     #[test]
     fn work_that_nobody_waits_for_is_not_begun() {
         let caller = Arc::new(());
-        let attended = Attended(Arc::downgrade(&caller));
+        let attended = Attended { caller: Arc::downgrade(&caller), permitted_until: None };
         assert_eq!(attended.check("x"), Ok(()));
+        let over = Some(Instant::now());
+        let late = Attended { caller: Arc::downgrade(&caller), permitted_until: over };
+        assert_eq!(late.check("x"), Err(Error::Withheld), "stopped between permit and change");
         drop(caller);
         assert!(matches!(attended.check("x"), Err(Error::Failed(_))));
     }

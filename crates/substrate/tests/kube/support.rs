@@ -314,10 +314,10 @@ impl Bench {
 /// not act. The mark cannot be raised, because its namespace does not exist; the
 /// comparison is enough.
 pub(crate) async fn compare_mark(engine: &CrossplaneSubstrate) {
-    let mark =
-        until(TIMEOUT, "the mark is read", async || engine.high_water_mark_read().await).await;
-    assert_eq!(mark, None);
-    engine.high_water_mark_write(1).await.unwrap_err();
+    let read = async || engine.high_water_mark_read(true).await;
+    let mark = until(TIMEOUT, "the mark is read", read).await;
+    assert_eq!(mark.value, None);
+    engine.high_water_mark_compared().await;
 }
 
 pub(crate) fn mk_engine(

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use slipway_app::ports::substrate::{Address, Error, Substrate};
+use slipway_app::ports::substrate::{Address, Error, HighWaterMark, Substrate};
 use slipway_core::broker::observation::CompositeReport;
 use slipway_core::ids::ProvisionedResourceId;
 use uuid::Uuid;
@@ -111,13 +111,14 @@ async fn a_root_of_another_installation_is_refused_when_it_is_opened() {
 #[tokio::test]
 async fn the_mark_is_the_installations_own_and_needs_the_root() {
     let bench = Bench::new();
-    assert_eq!(bench.engine.high_water_mark_read().await, Ok(None));
+    let read = |value| Ok(HighWaterMark { value, fresh: true });
+    assert_eq!(bench.engine.high_water_mark_read(false).await, read(None));
     bench.engine.high_water_mark_write(7).await.unwrap();
     bench.engine.high_water_mark_write(3).await.unwrap();
-    assert_eq!(bench.another_engine().high_water_mark_read().await, Ok(Some(7)));
+    assert_eq!(bench.another_engine().high_water_mark_read(false).await, read(Some(7)));
     fs::rename(bench.root(), bench.root().with_extension("unmounted")).unwrap();
     assert!(
-        matches!(bench.engine.high_water_mark_read().await, Err(Error::Failed(_))),
+        matches!(bench.engine.high_water_mark_read(false).await, Err(Error::Failed(_))),
         "not a first start"
     );
     assert!(bench.engine.high_water_mark_write(8).await.is_err());

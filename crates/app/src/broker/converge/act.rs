@@ -125,6 +125,13 @@ impl Batch<'_> {
                 Outcome::Done
             }
             Ok(Err(Error::Unanswered(message))) => unanswered(message),
+            // The mode changed after the action began.
+            Ok(Err(Error::Withheld)) => match self.permits.enter(&self.context.stores).await {
+                Ok(Err(mode)) => {
+                    item.decision.withheld_by(&item.snapshot, &mode).unwrap_or(Outcome::Done)
+                }
+                Ok(Ok(_)) | Err(_) => return None,
+            },
             Ok(Err(error)) => Outcome::Failed(Obstacle { code, message: error.to_string() }),
             Err(_) => {
                 let limit = deadline.as_millis();
@@ -181,14 +188,14 @@ fn verbatim(report: &CompositeReport) -> Injection {
 
 /// The blocker for a composite that cannot be rendered.
 fn not_rendered(error: &slipway_render::Error) -> Obstacle {
-    use slipway_render::Error;
+    use slipway_render::Error as Render;
     let code = match error {
-        Error::Parameters(_) => BlockerCode::ParameterValuesInvalid,
-        Error::NotPlaced => BlockerCode::NamespaceNotReady,
-        Error::Document(_)
-        | Error::NoCompositeType { .. }
-        | Error::NoNodeImage { .. }
-        | Error::Engine(_) => BlockerCode::ApplyFailed,
+        Render::Parameters(_) => BlockerCode::ParameterValuesInvalid,
+        Render::NotPlaced => BlockerCode::NamespaceNotReady,
+        Render::Document(_)
+        | Render::NoCompositeType { .. }
+        | Render::NoNodeImage { .. }
+        | Render::Engine(_) => BlockerCode::ApplyFailed,
     };
     Obstacle::new(code, error.to_string())
 }

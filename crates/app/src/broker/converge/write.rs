@@ -3,19 +3,21 @@
 
 use std::collections::HashMap;
 
-use slipway_core::broker::decide::{Effect, Outcome};
+use slipway_core::broker::decide::{Decision, Effect, Outcome};
 use slipway_core::broker::prepare::{self, Read};
 use slipway_core::broker::record::{self, Tick};
 use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::broker::transition::{Transition, transitions};
 use slipway_core::commit::{Commit, Recheck, Recorded, Release};
 use slipway_core::error::{ErrorKind, Refusal};
-use slipway_core::ids::{DrainId, ProvisionedResourceId};
+use slipway_core::ids::{DrainId, ProvisionedResourceId, Revision};
 use slipway_core::nodes::token::TokenDecision;
 
 use super::blockers::BlockerChanges;
 use super::{Acted, Batch, Ended, Item, Ticked, isolated, tick_span};
 use crate::broker::port::Claimed;
+use crate::permits::Permit;
+use crate::ports::store;
 
 /// A tick that still has to be recorded.
 struct Done {
@@ -87,12 +89,32 @@ impl Batch<'_> {
                 _ => ready.push(item),
             }
         }
+        if intents.is_empty() {
+            return (ready, ended);
+        }
+        // Tokens and registrations are in the registry. Kept until they are written.
+        let permit = match self.permits.enter(&self.context.stores).await {
+            Ok(Ok(permit)) => permit,
+            Ok(Err(mode)) => {
+                ready.extend(intents.into_iter().map(|(_, (item, ..))| item.withheld(&mode)));
+                return (ready, ended);
+            }
+            Err(error) => {
+                let failed = |(_, (item, ..)): (_, (Item, _, Option<ResourceSnapshot>))| {
+                    (item.snapshot, Ticked::of(&error))
+                };
+                ended.extend(intents.into_iter().map(failed));
+                return (ready, ended);
+            }
+        };
+        let permitted = Some(permit.revision());
         let rule = |current: &ResourceSnapshot, (item, intended, after): &mut (Item, _, _)| {
             let (read, carried) = (Read::of(&item.snapshot), item.report.carried());
             let fresh = item.minted.as_ref().map(|minted| minted.fresh);
             let lifetimes = item.facts.token_lifetimes;
             let token = prepare::confirm(current, *intended, carried, lifetimes)?;
-            let commit = prepare::prepare(current, read, token, carried, fresh, self.actor)?;
+            let commit = prepare::prepare(current, read, token, carried, fresh, self.actor)?
+                .permitted(permitted)?;
             *after = Some(current.after(&commit));
             Ok(commit)
         };
@@ -116,14 +138,24 @@ impl Batch<'_> {
     pub(super) async fn record_outcomes(&self, acted: Vec<Acted>) -> Vec<Ended> {
         let (mut ended, mut open) = (Vec::with_capacity(acted.len()), HashMap::new());
         let mut records = Vec::with_capacity(acted.len());
+        let mut done = Vec::with_capacity(acted.len());
         for acted in acted {
-            let (mut item, outcome) = match acted {
-                Ok(acted) => acted,
-                Err(before) => {
-                    ended.push(before);
-                    continue;
-                }
-            };
+            match acted {
+                Ok(acted) => done.push(acted),
+                Err(before) => ended.push(before),
+            }
+        }
+        // Kept until the records are written.
+        let permit = match self.permit_registry(&mut done).await {
+            Ok(permit) => permit,
+            Err(error) => {
+                let failed = |(item, _): (Item, Outcome)| (item.snapshot, Ticked::of(&error));
+                ended.extend(done.into_iter().map(failed));
+                return ended;
+            }
+        };
+        let permitted = permit.as_ref().map(Permit::revision);
+        for (mut item, outcome) in done {
             item.bring_to_now();
             let entropy = &self.context.entropy;
             let (drain_id, jitter) = (DrainId::new(entropy.uuid()), entropy.jitter());
@@ -133,7 +165,7 @@ impl Batch<'_> {
             // rows.
             let snapshot = &done.item.snapshot;
             let (id, revision) = (snapshot.attempt.id(), snapshot.attempt.revision());
-            match pure(|| self.record(&done, snapshot)) {
+            match pure(|| self.record(&done, snapshot, permitted)) {
                 Err(refusal) => ended.push(done.missed(Ticked::of(&refusal.into()))),
                 Ok(commit) => match commit.only_release() {
                     Some(release) => {
@@ -158,7 +190,7 @@ impl Batch<'_> {
             }
         }
         let rule = |current: &ResourceSnapshot, done: &mut Done| {
-            let commit = self.record(done, current)?;
+            let commit = self.record(done, current, permitted)?;
             done.changes = Changes::of(&commit, current);
             Ok(commit)
         };
@@ -170,7 +202,37 @@ impl Batch<'_> {
         ended
     }
 
-    fn record(&self, done: &Done, current: &ResourceSnapshot) -> Result<Commit, Refusal> {
+    /// A permit for the registry writes of these ticks, if there are any. What the
+    /// mode withholds becomes the outcome of its tick; the rest of the tick is
+    /// recorded all the same.
+    async fn permit_registry(
+        &self,
+        done: &mut [(Item, Outcome)],
+    ) -> Result<Option<Permit>, store::Error> {
+        let drains = |(item, outcome): &&mut (Item, Outcome)| {
+            !matches!(outcome, Outcome::Withheld { .. }) && item.decision.drains(&item.snapshot)
+        };
+        let mut drains: Vec<_> = done.iter_mut().filter(drains).collect();
+        if drains.is_empty() {
+            return Ok(None);
+        }
+        match self.permits.enter(&self.context.stores).await? {
+            Ok(permit) => Ok(Some(permit)),
+            Err(mode) => {
+                for (_, outcome) in &mut drains {
+                    *outcome = mode.withholds(Decision::DRAIN).unwrap_or(Outcome::Done);
+                }
+                Ok(None)
+            }
+        }
+    }
+
+    fn record(
+        &self,
+        done: &Done,
+        current: &ResourceSnapshot,
+        permit: Option<Revision>,
+    ) -> Result<Commit, Refusal> {
         let tick = Tick {
             read: Read::of(&done.item.snapshot),
             report: &done.item.report,
@@ -180,7 +242,7 @@ impl Batch<'_> {
             pace: self.pace,
             jitter: done.jitter,
         };
-        record::record(current, &tick, self.actor)
+        record::record(current, &tick, self.actor)?.permitted(permit)
     }
 
     /// Called after the commit: only then does the meter count the transitions.

@@ -19,6 +19,7 @@ use tokio::sync::Mutex;
 
 use crate::broker::converge::{self, Engines, action_deadline};
 use crate::deletion::port::ReportedFinding;
+use crate::permits::Permits;
 use crate::placement::port::ClusterIdentity;
 use crate::ports::store::Page;
 use crate::ports::substrate::{InventoryPage, InventoryRequest, Substrate};
@@ -37,6 +38,8 @@ const NAMED: usize = 20;
 pub struct Finder {
     context: Context,
     engines: Engines,
+    /// Grants or refuses each removal, right before it starts.
+    permits: Arc<Permits>,
     /// The length of a claim; after it, whoever worked on a row is done.
     lease: Duration,
     /// One scan in this process at a time: a second one would only cost.
@@ -78,8 +81,8 @@ pub struct Suspected {
 impl Finder {
     pub const ACTOR: &'static str = "loop:orphans";
 
-    pub fn new(context: Context, engines: Engines, lease: Duration) -> Self {
-        Self { context, engines, lease, scanning: Arc::default() }
+    pub fn new(context: Context, engines: Engines, permits: Arc<Permits>, lease: Duration) -> Self {
+        Self { context, engines, permits, lease, scanning: Arc::default() }
     }
 
     pub fn context(&self) -> &Context {
@@ -264,6 +267,10 @@ impl Finder {
         }
         let snapshots = std::slice::from_ref(&snapshot);
         Ok(converge::observe(&self.engines, snapshots, self.deadline()).await.pop())
+    }
+
+    pub(super) const fn permits(&self) -> &Arc<Permits> {
+        &self.permits
     }
 
     pub(super) const fn engines(&self) -> &Engines {

@@ -55,6 +55,14 @@ impl Finder {
             Removed::Gone => {}
             // The loop continues it soon.
             Removed::Waiting => store.operations.task_wake(&Self::task(cluster_id)).await?,
+            Removed::Withheld(mode) => {
+                store.operations.task_wake(&Self::task(cluster_id)).await?;
+                let text = format!(
+                    "the removal of leak {id} is recorded and waits: the installation is {}; `slipway status` says why",
+                    control::summary(&mode)
+                );
+                return Err(Refusal::new(ErrorKind::LeakNotRemovable, text).into());
+            }
             Removed::Failed(error) => {
                 store.operations.task_wake(&Self::task(cluster_id)).await?;
                 let text = format!("the object of leak {id} could not be removed yet: {error}");
@@ -73,6 +81,8 @@ impl Finder {
         for leak in self.context().stores.deletion.leak_removals(cluster.id, REMOVALS).await? {
             match self.remove_object(cluster, &leak).await? {
                 Removed::Gone => {}
+                // The others wait, too; the end of the mode wakes the loop.
+                Removed::Withheld(_) => break,
                 Removed::Waiting => left += 1,
                 Removed::Failed(error) => {
                     left += 1;
@@ -111,21 +121,24 @@ impl Finder {
         let Some(substrate) = self.substrate(cluster) else {
             return Ok(Removed::Failed(format!("this process has no engine {}", cluster.engine)));
         };
-        // Takes no permit, see `docs/control.md`. If the mode forbids the action,
-        // the loop continues the removal later.
-        let mode = store.operations.control_fetch().await?.mode();
-        if mode != Mode::Acting {
-            return Ok(Removed::Failed(format!(
-                "the installation is {}; `slipway status` says until when",
-                control::summary(&mode)
-            )));
-        }
+        // Kept until the deletion was answered. If the mode forbids it, the loop
+        // continues the removal later.
+        let _permit = match self.permits().enter(store).await? {
+            Ok(permit) => permit,
+            Err(mode) => return Ok(Removed::Withheld(mode)),
+        };
         match tokio::time::timeout(self.deadline(), substrate.delete(&address, uid)).await {
             Ok(Ok(())) => {}
             Ok(Err(error @ substrate::Error::Conflict(_))) => {
                 return Ok(Removed::Failed(format!(
                     "{error}; scan again with `slipway leaks find`"
                 )));
+            }
+            Ok(Err(substrate::Error::Withheld)) => {
+                return Ok(match self.permits().read(store).await?.mode {
+                    Mode::Acting => Removed::Waiting,
+                    mode => Removed::Withheld(mode),
+                });
             }
             Ok(Err(error)) => return Ok(Removed::Failed(error.to_string())),
             Err(_) => return Ok(Removed::Failed(format!("no answer in {:?}", self.deadline()))),
@@ -231,6 +244,8 @@ enum Removed {
     Gone,
     /// The deletion has started and not ended yet.
     Waiting,
+    /// This mode does not permit it.
+    Withheld(Mode),
     Failed(String),
 }
 

@@ -17,6 +17,7 @@ use slipway_render::definitions::{self, Bundle};
 
 use super::{Acted, Pass, PassSummary, PlacementReconciler, within};
 use crate::ports::store;
+use crate::ports::substrate::Error;
 
 /// Rounds of planning and acting for one blueprint in one pass: XRD and role,
 /// Composition, rights, and one to check the result.
@@ -120,7 +121,8 @@ impl PlacementReconciler {
                         decision.withheld(demand, &why)
                     };
                     self.note(&demand, &bundle, &observed, end).await?;
-                    brought.waits = true;
+                    // The end of the mode wakes the loop.
+                    brought.waits = false;
                     break;
                 }
             }
@@ -176,6 +178,9 @@ impl PlacementReconciler {
                         }
                         Ok(observe) => {
                             observed.objects.insert(key.clone(), observe);
+                        }
+                        Err(Error::Withheld) => {
+                            return Ok(Acted::Withheld(self.withheld().await?));
                         }
                         Err(error) => return Ok(Acted::Failed(error.to_string())),
                     }

@@ -1,14 +1,19 @@
 //! The mode, the heartbeat, the effect of a restore on claims, withheld
 //! actions, and installed keys.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use slipway_core::access::api_key::ApiKey;
 use slipway_core::access::audit::Actor;
 use slipway_core::blocker::{Blocker, BlockerCode};
+use slipway_core::broker::snapshot::ResourceSnapshot;
+use slipway_core::catalog::blueprint_version::Engine;
 use slipway_core::commit::{Commit, Recheck, Write};
-use slipway_core::ids::{ApiKeyId, ProvisionedResourceId, Revision};
-use slipway_core::operations::control::{self, Control, Mode, ReplicaReport};
+use slipway_core::ids::{ApiKeyId, Partition, ProvisionedResourceId, Revision};
+use slipway_core::operations::control::{
+    self, Control, LockedControl, Mark, MarkKey, Mode, ReplicaReport,
+};
 use slipway_core::text::Reason;
 use slipway_core::{ErrorKind, Phase, Refusal};
 
@@ -36,24 +41,115 @@ async fn heartbeat(world: &World, worker: &str, high_water_mark: Option<i64>) ->
         lease: Duration::from_secs(30),
         acknowledged: Revision(0),
     };
-    let marks = control::Marks { highest: high_water_mark, all_read: true };
+    let key = (world.partition, Engine::Local);
+    let marks = BTreeMap::from([(key, Mark::Read(high_water_mark))]);
     world
         .store
         .operations
-        .control_decide(&mut |control| {
-            replica_report.acknowledged = control.revision;
-            Ok(Some(control::heartbeat(control, marks, replica_report.clone(), &actor())))
+        .control_decide(&mut |locked| {
+            replica_report.acknowledged = locked.control.revision;
+            Ok(Some(control::heartbeat(locked, &marks, replica_report.clone(), &actor())))
         })
         .await
         .expect("a heartbeat");
     fetch(world).await
 }
 
+async fn counters(world: &World) -> BTreeMap<MarkKey, i64> {
+    let mut found = BTreeMap::new();
+    let mut rule = |locked: &LockedControl| {
+        found = locked.counters.clone();
+        Ok(None)
+    };
+    world.store.operations.control_decide(&mut rule).await.expect("the counters are read");
+    found
+}
+
+/// The counter of a mark is kept by itself: it rests while nobody reads the mark, and
+/// the others go on.
+pub(super) async fn each_mark_has_a_counter_of_its_own(world: &World) {
+    let here = (world.partition, Engine::Local);
+    let there = (Partition::new(world.uuid()), Engine::Crossplane);
+    let report = ReplicaReport {
+        worker: "replica-a".to_owned(),
+        lease: Duration::from_secs(30),
+        acknowledged: Revision(0),
+    };
+    let beat = async |mark: Mark| {
+        let marks = BTreeMap::from([(here, Mark::Read(None)), (there, mark)]);
+        let mut rule = |locked: &LockedControl| {
+            Ok(Some(control::heartbeat(locked, &marks, report.clone(), &actor())))
+        };
+        world.store.operations.control_decide(&mut rule).await.expect("a heartbeat");
+        (fetch(world).await.heartbeat, counters(world).await)
+    };
+    let before = fetch(world).await.heartbeat;
+    let (heartbeat, found) = beat(Mark::Unread).await;
+    assert_eq!(heartbeat, before + 1);
+    assert_eq!((found[&here], found[&there]), (heartbeat, before));
+    let (heartbeat, found) = beat(Mark::Unread).await;
+    assert_eq!((found[&here], found[&there]), (heartbeat, before), "it rests");
+    let (heartbeat, found) = beat(Mark::Read(Some(before))).await;
+    assert_eq!((found[&here], found[&there]), (heartbeat, heartbeat));
+    assert_eq!(fetch(world).await.mode(), Mode::Acting, "nothing was ahead");
+}
+
+/// A commit that names the mode of its permit is written under that mode only, and
+/// takes nothing else of its batch with it.
+pub(super) async fn a_registry_write_is_refused_under_another_mode(world: &World) {
+    let permitted = fetch(world).await.revision;
+    let blocker = |snapshot: &ResourceSnapshot| Blocker {
+        code: BlockerCode::ApplyFailed,
+        message: "because".to_owned(),
+        since: snapshot.now,
+        evidence: serde_json::Value::Null,
+        next_retry_at: None,
+    };
+    let under = |snapshot: &ResourceSnapshot, mode: Option<Revision>| {
+        let blockers = vec![blocker(snapshot)];
+        let write = Write::BlockersReplace(snapshot.attempt.id().into(), blockers);
+        Commit { writes: vec![write], mode, ..Commit::default() }
+    };
+    let shown = async |attempt: ProvisionedResourceId| {
+        let mut loaded = world.store.broker.attempt_load(&[attempt]).await.expect("a snapshot");
+        loaded.remove(0).expect("a valid row").blockers.len()
+    };
+    let [one, other, free] = [
+        world.declare(&world.handle()).await.expect("a declaration").attempt,
+        world.declare(&world.handle()).await.expect("a declaration").attempt,
+        world.declare(&world.handle()).await.expect("a declaration").attempt,
+    ];
+    let key = ResourceKey::Attempt(one);
+    let decide = async |mode| {
+        world.store.broker.decide(key, &mut |snapshot| Ok(under(snapshot, mode))).await
+    };
+    decide(Some(permitted)).await.expect("nothing changed since the permit");
+    assert_eq!(shown(one).await, 1);
+
+    freeze(world, Duration::from_secs(60)).await.expect("a freeze");
+    assert_eq!(refused(decide(Some(permitted)).await), ErrorKind::RevisionStale);
+    let mut rule = |snapshot: &ResourceSnapshot| {
+        let mode = Some(permitted).filter(|_| snapshot.attempt.id() != free);
+        Ok(under(snapshot, mode))
+    };
+    let decided = world.store.broker.decide_many(&[other, free], &mut rule).await.expect("both");
+    for (attempt, outcome) in decided {
+        assert_eq!(outcome.is_ok(), attempt == free, "{outcome:?}");
+    }
+    assert_eq!((shown(other).await, shown(free).await), (0, 1));
+    unfreeze(world).await.expect("it is lifted");
+    assert_eq!(refused(decide(Some(permitted)).await), ErrorKind::RevisionStale, "of before");
+    let present = fetch(world).await.revision;
+    decide(Some(present)).await.expect("a permit of the present mode");
+}
+
 async fn freeze(world: &World, length: Duration) -> Result<(), Error> {
     world
         .store
         .operations
-        .control_decide(&mut |control| control::freeze(control, length, &why(), &actor()).map(Some))
+        .control_decide(&mut |locked| {
+            control::freeze(&locked.control, length, &why(), &actor()).map(Some)
+        })
         .await
 }
 
@@ -61,7 +157,9 @@ async fn unfreeze(world: &World) -> Result<(), Error> {
     world
         .store
         .operations
-        .control_decide(&mut |control| control::unfreeze(control, &why(), &actor()).map(Some))
+        .control_decide(&mut |locked| {
+            control::unfreeze(&locked.control, &why(), &actor()).map(Some)
+        })
         .await
 }
 
@@ -69,7 +167,7 @@ async fn resume(world: &World) -> Result<(), Error> {
     world
         .store
         .operations
-        .control_decide(&mut |control| control::resume(control, &why(), &actor()).map(Some))
+        .control_decide(&mut |locked| control::resume(&locked.control, &why(), &actor()).map(Some))
         .await
 }
 
@@ -99,7 +197,7 @@ pub(super) async fn a_freeze_is_read_back_lifted_and_wakes(world: &World) {
     unfreeze(world).await.expect("it is lifted");
     assert_eq!(fetch(world).await.mode(), Mode::Acting);
     assert_eq!(refused(unfreeze(world).await), ErrorKind::NothingToLift);
-    let mut failing = |_: &Control| Err(Refusal::new(ErrorKind::Internal, "no"));
+    let mut failing = |_: &LockedControl| Err(Refusal::new(ErrorKind::Internal, "no"));
     assert_eq!(
         refused(world.store.operations.control_decide(&mut failing).await),
         ErrorKind::Internal

@@ -59,6 +59,8 @@ pub async fn conformance(store: Stores) {
     records::nobody_claims_what_is_being_decided(&world).await;
     control::a_freeze_is_read_back_lifted_and_wakes(&world).await;
     control::a_heartbeat_counts_and_names_its_replica(&world).await;
+    control::each_mark_has_a_counter_of_its_own(&world).await;
+    control::a_registry_write_is_refused_under_another_mode(&world).await;
     control::a_mark_ahead_lifts_every_claim(&world).await;
     control::withheld_shows_what_is_withheld_and_what_is_unknown(&world).await;
 

@@ -18,7 +18,7 @@ pub(crate) async fn install(
     connection: &mut Connection,
     (key, when, actor): (&ApiKey, Install, &Actor),
 ) -> Result<End<Installed>, Failure> {
-    let now = control::Installation.load(connection).await?.now;
+    let now = control::Installation.load(connection).await?.control.now;
     let usable = count_usable(connection).await?;
     let before = api_keys::by_name(connection, &key.name).await?;
     let installed = match (when, &before) {

@@ -4,11 +4,16 @@
 //! row, a few times a minute. Claims, decisions about resources and records
 //! never lock it; the loop reads it without a lock.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use slipway_app::operations::port::Replica;
-use slipway_core::ids::{InstallationId, Revision};
-use slipway_core::operations::control::{Control, ControlCommit, Freeze, Observing, ReplicaReport};
+use slipway_core::catalog::blueprint_version::Engine;
+use slipway_core::error::{ErrorKind, Refusal};
+use slipway_core::ids::{InstallationId, Partition, Revision};
+use slipway_core::operations::control::{
+    Control, ControlCommit, Freeze, LockedControl, MarkKey, Observing, ReplicaReport,
+};
 use slipway_durable::claim::micros;
 use sqlx::Row as _;
 use uuid::Uuid;
@@ -16,7 +21,7 @@ use uuid::Uuid;
 use super::access::audit;
 use super::broker::claims;
 use super::transaction::{Load, Written};
-use super::{Connection, Row, rows};
+use super::{Connection, Row, rows, tasks};
 use crate::failure::Failure;
 use crate::fault::Fault;
 use crate::micros::Micros;
@@ -39,6 +44,28 @@ pub(crate) async fn lock(connection: &mut Connection) -> Result<(), sqlx::Error>
         .fetch_one(connection)
         .await?;
     Ok(())
+}
+
+/// Refuses commits whose permits were given under another mode than the present
+/// one.
+///
+/// *Guarantees:* on SQLite, no such commit follows a change of the mode. On
+/// PostgreSQL this reads without a lock: a transaction that has come this far when
+/// the mode changes may still commit. Its replica does not acknowledge the new mode
+/// before that, and if it is stopped, the server ends the idle transaction.
+pub(crate) async fn require_mode(
+    connection: &mut Connection,
+    mut permitted: impl Iterator<Item = Revision>,
+) -> Result<(), Failure> {
+    let Some(first) = permitted.next() else { return Ok(()) };
+    let present: i64 = sqlx::query_scalar("SELECT revision FROM control WHERE singleton = 1")
+        .fetch_one(connection)
+        .await?;
+    if first.0 == present && permitted.all(|revision| revision.0 == present) {
+        return Ok(());
+    }
+    let message = "the mode of the installation changed; nothing is written, it is decided again";
+    Err(Refusal::new(ErrorKind::RevisionStale, message).into())
 }
 
 pub(crate) async fn fetch(connection: &mut Connection, (): ()) -> Result<Control, Failure> {
@@ -80,14 +107,45 @@ fn control(row: &Row, installation: Uuid) -> Result<Control, Fault> {
 pub(crate) struct Installation;
 
 impl Load for Installation {
-    type Snapshot = Control;
+    type Snapshot = LockedControl;
 
-    async fn load(&self, connection: &mut Connection) -> Result<Control, Failure> {
+    async fn load(&self, connection: &mut Connection) -> Result<LockedControl, Failure> {
         lock(connection).await?;
-        // A statement of its own, so that it reads clock and row after the lock
+        // Statements of their own, so that they read clock and rows after the lock
         // was granted.
-        fetch(connection, ()).await
+        let control = fetch(connection, ()).await?;
+        let id = control.installation.as_uuid();
+        let found = sqlx::query("SELECT partition, engine, heartbeat FROM mark_counters")
+            .fetch_all(connection)
+            .await?;
+        let counters = found.iter().map(counter).collect::<Result<_, Fault>>();
+        let counters = counters.map_err(|fault| Failure::Corrupt { id, fault })?;
+        Ok(LockedControl { control, counters })
     }
+}
+
+fn counter(row: &Row) -> Result<(MarkKey, i64), Fault> {
+    let partition = Partition::new(rows::get(row, "partition")?);
+    Ok(((partition, rows::member(row, "engine", Engine::parse)?), rows::get(row, "heartbeat")?))
+}
+
+/// Counters only grow under the lock of the row of the mode.
+async fn counters_upsert(
+    connection: &mut Connection,
+    counters: &BTreeMap<MarkKey, i64>,
+) -> Result<(), sqlx::Error> {
+    for ((partition, engine), heartbeat) in counters {
+        sqlx::query(
+            "INSERT INTO mark_counters (partition, engine, heartbeat) VALUES ($1, $2, $3) \
+             ON CONFLICT (partition, engine) DO UPDATE SET heartbeat = excluded.heartbeat",
+        )
+        .bind(partition.as_uuid())
+        .bind(engine.as_str())
+        .bind(heartbeat)
+        .execute(&mut *connection)
+        .await?;
+    }
+    Ok(())
 }
 
 impl Written for Option<ControlCommit> {
@@ -123,6 +181,7 @@ async fn write(connection: &mut Connection, decided: &ControlCommit) -> Result<(
     .bind(control.public_url.as_deref())
     .execute(&mut *connection)
     .await?;
+    counters_upsert(connection, &decided.counters).await?;
     if let Some(replica_report) = &decided.replica {
         replica_upsert(connection, replica_report).await?;
     }
@@ -133,6 +192,8 @@ async fn write(connection: &mut Connection, decided: &ControlCommit) -> Result<(
     }
     if decided.wake_all {
         claims::wake_all(connection).await?;
+        // Placements and removals of leaks wait for the mode, too.
+        tasks::wake_all(connection).await?;
     }
     Ok(())
 }

@@ -90,6 +90,14 @@ pub(crate) async fn wake(connection: &mut Connection, name: &str) -> Result<(), 
     Ok(TASKS.wake(connection, &[name]).await?)
 }
 
+/// Makes every task due now.
+pub(crate) async fn wake_all(connection: &mut Connection) -> Result<(), sqlx::Error> {
+    sqlx::query(concat!("UPDATE periodic_tasks SET ", wake_assignments!()))
+        .execute(connection)
+        .await?;
+    Ok(())
+}
+
 pub(crate) async fn list(connection: &mut Connection, (): ()) -> Result<Vec<Task>, Failure> {
     let found = sqlx::query(
         "SELECT name, due_at, claimed_by, last_ended_at, last_error FROM periodic_tasks \
