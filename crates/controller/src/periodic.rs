@@ -116,12 +116,12 @@ impl Renewal for TaskRenewal<'_> {
 
     fn id(_: &ClaimToken) {}
 
-    async fn renew(&self, claims: &[ClaimToken], lease: Duration) -> Result<Vec<()>, String> {
+    async fn renew(&self, claims: &[ClaimToken], lease: Duration) -> Result<Vec<()>, Failure> {
         let operations = &self.tasks.stores.operations;
         let mut renewed = Vec::new();
         for claim in claims {
             let held = operations.task_renew(self.name, &self.tasks.worker, *claim, lease).await;
-            if held.map_err(|error| error.to_string())? {
+            if held.map_err(failure)? {
                 renewed.push(());
             }
         }

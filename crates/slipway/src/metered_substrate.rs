@@ -48,6 +48,7 @@ impl Call<'_> {
             Err(Error::Superseded { .. }) => "superseded",
             Err(Error::Failed(_)) => "failed",
             Err(Error::Unanswered(_)) => "abandoned",
+            Err(Error::Withheld) => "withheld",
         };
         answer
     }

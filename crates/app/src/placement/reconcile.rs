@@ -331,10 +331,7 @@ impl PlacementReconciler {
 
     /// The permit for one action, which lasts as long as the action; or why the
     /// action does not start.
-    async fn permit(
-        &self,
-        lease: &dyn PassLease,
-    ) -> Result<Result<Permit<'_>, Acted>, store::Error> {
+    async fn permit(&self, lease: &dyn PassLease) -> Result<Result<Permit, Acted>, store::Error> {
         let permit = match self.permits.enter(&self.context.stores).await? {
             Ok(permit) => permit,
             Err(_) => return Ok(Err(Acted::Withheld(self.withheld().await?))),

@@ -36,6 +36,7 @@ pub fn leak(position: i64, reason: &str, now: Timestamp) -> LeakRecord {
         subject: Subject::from(id),
         found_at: now,
         evidence: json!({ "position": position, "reason": reason }),
+        last_known: None,
     }
 }
 

@@ -4,8 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use slipway_app::Context;
-use slipway_app::broker::converge::Engines;
 use slipway_app::deletion::leaks::Finder;
 use slipway_app::placement::reconcile::{ManagementRegistry, PlacementReconciler};
 use slipway_app::ports::EventSink;

@@ -57,7 +57,7 @@ fn provider_config(bench: &Bench, removals: u64) -> SharedObject {
     let project_namespace = ProjectNamespace {
         now: at(1_000),
         assignment,
-        project_deleted: false,
+        project_deleted_at: None,
         resources: 1,
         uses: vec![used],
     };

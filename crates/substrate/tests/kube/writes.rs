@@ -61,7 +61,7 @@ fn version(object: &DynamicObject) -> Version {
 }
 
 fn connection(bench: &Bench) -> std::sync::Arc<Connection> {
-    Connection::new(Access::Kubeconfig(bench.kubeconfig.clone()))
+    Connection::new(Access::Kubeconfig(bench.kubeconfig.clone()), "test")
 }
 
 #[track_caller]

@@ -47,20 +47,9 @@ impl Done {
     /// all the same.
     fn missed(self, ticked: Ticked) -> Ended {
         let ticked = match (&self.outcome, ticked) {
-            (Outcome::Unanswered(_), Ticked::Failed(error)) => Ticked::Unanswered(Some(error)),
-            (Outcome::Unanswered(_), _) => Ticked::Unanswered(None),
-            (_, ticked) => ticked,
-        };
-        (self.item.snapshot, ticked)
-    }
-}
-
-impl Done {
-    /// Could not be recorded. The claim of an action without an answer lapses
-    /// all the same.
-    fn missed(self, ticked: Ticked) -> Ended {
-        let ticked = match (&self.outcome, ticked) {
-            (Outcome::Unanswered(_), Ticked::Failed(error)) => Ticked::Unanswered(Some(error)),
+            (Outcome::Unanswered(_), Ticked::Failed { message, .. }) => {
+                Ticked::Unanswered(Some(message))
+            }
             (Outcome::Unanswered(_), _) => Ticked::Unanswered(None),
             (_, ticked) => ticked,
         };

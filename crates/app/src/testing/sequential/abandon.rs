@@ -99,7 +99,8 @@ pub(super) async fn what_may_still_exist_is_not_forgotten(world: &World) {
             AuditFilter { subject: Some(declared.resource.as_uuid()), ..AuditFilter::default() };
         let page = Page { after: None, limit: 1_000 };
         let entries = store.access.audit_list(&about, AuditOrder::OldestFirst, page).await;
-        let history = store.broker.history_list(declared.attempt).await.expect("a history");
+        let page = Page { after: None, limit: 1_000 };
+        let history = store.broker.history_list(declared.attempt, page).await.expect("a history");
         (history.len(), entries.expect("a list").items.len())
     };
     let prune = async || {
