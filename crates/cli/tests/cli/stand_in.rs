@@ -206,7 +206,7 @@ pub(crate) fn mk_resource(phase: &str) -> Value {
         "deletion_id": null, "node": null, "blockers": [],
         "attempt": {
             "id": ID, "number": 1, "revision": 1, "phase": phase, "xr_name": "pr-1",
-            "parameters": {}, "deletion_requested_at": null, "absence_proven_at": null,
+            "parameters": {}, "deletion_requested_at": null, "absence_proven_at": null, "abandoned_at": null,
             "failure_reason": "no quota",
             "created_at": TIME, "updated_at": TIME,
         },

@@ -194,7 +194,7 @@ fn abandoned(snapshot: &ResourceSnapshot, reason: &Reason, ground: &str, actor: 
     commit.writes.extend(leaks);
     commit.writes.push(Write::BlockersReplace(before.id().into(), Vec::new()));
     commit.writes.push(Write::Broker(BrokerWrite::AttemptUpdate(after)));
-    commit.writes.push(Write::Broker(BrokerWrite::AttemptSettle(before.id())));
+    commit.writes.push(Write::Broker(BrokerWrite::ClaimEnd(before.id())));
     commit
 }
 

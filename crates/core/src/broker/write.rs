@@ -17,5 +17,5 @@ pub enum BrokerWrite {
     ObservedReplace(ProvisionedResourceId, Value),
     /// Ends the claim that a worker may have, and leaves nothing due until something
     /// wakes the row.
-    AttemptSettle(ProvisionedResourceId),
+    ClaimEnd(ProvisionedResourceId),
 }

@@ -10,7 +10,6 @@ use slipway_core::ids::SubscriptionId;
 use slipway_core::operations::control;
 use slipway_server::{Route, TABLE};
 use sqlx::Connection as _;
-use uuid::Uuid;
 
 use crate::leaks::leaked;
 use crate::nodes::enrolled;
@@ -153,7 +152,11 @@ async fn rows_are_audited_by_their_verb() {
     ask("DELETE", "/labels/k", "").await;
     ask("POST", "/clusters", r#"{"name":"c","engine":"local"}"#).await;
     ask("PUT", "/projects/p/cluster", r#"{"cluster":"c"}"#).await;
+    execute(&world, "UPDATE cluster_assignments SET namespace_phase = 'Degraded'").await;
     ask("DELETE", "/projects/p/cluster", "").await;
+    execute(&world, "UPDATE cluster_assignments SET withdrawn_at = 1").await;
+    ask("POST", "/projects/p/cluster/abandon", r#"{"reason":"x","confirm":"p"}"#).await;
+    execute(&world, "UPDATE cluster_assignments SET namespace_phase = 'Ready'").await;
     ask("DELETE", "/projects/p", "").await;
 
     let resource = ask("POST", "/resources", r#"{"handle":"a","blueprint":"local-node"}"#).await;
@@ -164,6 +167,10 @@ async fn rows_are_audited_by_their_verb() {
     let (leaving, _, _) = enrolled(&world, "b").await;
     ask("DELETE", &format!("/resources/{leaving}"), "").await;
     ask("POST", &format!("/resources/{leaving}/force-drain"), why).await;
+    // Nobody has claimed it for a long time.
+    execute(&world, "UPDATE provisioned_resources SET due_at = 1").await;
+    let lost = format!("/resources/{leaving}/abandon");
+    ask("POST", &lost, r#"{"reason":"x","confirm":"b"}"#).await;
     let waiting = world.declare("c").await;
     world.set_phase(&waiting, "Enrolling").await;
     let token = ask("POST", &format!("/resources/{waiting}/tokens"), "{}").await;
@@ -200,12 +207,13 @@ fn audited_rows() -> BTreeSet<(&'static str, &'static str)> {
 /// A leak whose object can no longer be located, so that a person may resolve it.
 async fn leaked_somewhere(world: &World) -> String {
     let id = leaked(world, FindingKind::MissingObject).await;
+    execute(world, "UPDATE leak_records SET cluster_id = NULL WHERE kind = 'missing_object'").await;
+    id
+}
+
+/// Brings rows to where only time or a loop would.
+async fn execute(world: &World, statement: &'static str) {
     let url = format!("sqlite:{}", world.file.display());
     let mut connection = sqlx::SqliteConnection::connect(&url).await.unwrap();
-    sqlx::query("UPDATE leak_records SET cluster_id = NULL WHERE id = $1")
-        .bind(id.parse::<Uuid>().unwrap())
-        .execute(&mut connection)
-        .await
-        .unwrap();
-    id
+    sqlx::query(statement).execute(&mut connection).await.unwrap();
 }

@@ -189,7 +189,7 @@ impl Finder {
     }
 
     async fn presence_of(&self, leak: &Leak) -> Result<Presence, Error> {
-        if leak.finding.is_some() {
+        if leak.finding.is_some() && leak.cluster_id.is_some() {
             let Some(cluster) = self.cluster_of(leak).await? else {
                 let name = leak.cluster.as_deref().unwrap_or("(none)");
                 return Ok(Presence::Unknown(format!(
@@ -201,7 +201,7 @@ impl Finder {
                 None => Presence::Gone,
             });
         }
-        if leak.provisioned_resource_id().is_none() {
+        if leak.is_abandoned() && leak.provisioned_resource_id().is_none() {
             let reason = "Slipway does not observe what it recorded there".to_owned();
             return Ok(Presence::Unknown(reason));
         }

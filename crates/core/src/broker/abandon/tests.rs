@@ -1,3 +1,5 @@
+//! What may be abandoned, what it leaves behind, and what never follows from it.
+
 use proptest::prelude::*;
 use serde_json::json;
 

@@ -197,7 +197,7 @@ pub(crate) async fn wake_project(
 
 /// Ends the claims of these attempts, whoever has them, and leaves them due only when they
 /// are woken. The new claim token keeps the record and the release of the earlier worker out.
-pub(crate) async fn settle(connection: &mut Connection, attempts: &[Uuid]) -> Result<(), Failure> {
+pub(crate) async fn end(connection: &mut Connection, attempts: &[Uuid]) -> Result<(), Failure> {
     if attempts.is_empty() {
         return Ok(());
     }

@@ -29,7 +29,7 @@ pub(crate) struct Writes<'a> {
     new_attempts: Vec<&'a ProvisionedResource>,
     /// In the order of their ids, as decisions lock them.
     patches: BTreeMap<Uuid, AttemptPatch<'a>>,
-    settled: Vec<Uuid>,
+    ended_claims: Vec<Uuid>,
 }
 
 /// Everything that one decision writes to the row of its attempt. A decision
@@ -78,7 +78,7 @@ impl<'a> Writes<'a> {
             BrokerWrite::ObservedReplace(attempt, observed) => {
                 self.patch(attempt.as_uuid()).observed = Some(observed);
             }
-            BrokerWrite::AttemptSettle(attempt) => self.settled.push(attempt.as_uuid()),
+            BrokerWrite::ClaimEnd(attempt) => self.ended_claims.push(attempt.as_uuid()),
         }
     }
 
@@ -116,7 +116,7 @@ impl<'a> Writes<'a> {
                 refuse_patch(connection, &patches[missing]).await?;
             }
         }
-        claims::settle(connection, &self.settled).await
+        claims::end(connection, &self.ended_claims).await
     }
 }
 
