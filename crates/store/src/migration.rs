@@ -67,7 +67,7 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
     migration!(7, "events", "0007_events", min_reader: 1),
     migration!(8, "operations", "0008_operations", min_reader: 1),
     // Raises a mark only with its counter, which an older reader would not do.
-    migration!(9, "mark_counters", "0009_mark_counters", min_reader: 9),
+    migration!(9, "operations_mark_counters", "0009_operations_mark_counters", min_reader: 9),
 ];
 
 /// The first migration of every database that a development version made before

@@ -18,7 +18,7 @@ use slipway_render::shared::SharedObject;
 use tokio::sync::Notify;
 
 use super::defined::Defined;
-use crate::simulated::Simulated;
+use crate::simulated::{Moment, Simulated};
 
 /// The fault of one call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -240,6 +240,7 @@ impl Management for Cluster {
     }
 
     async fn residents(&self, namespace: &str) -> Result<Vec<String>, Error> {
+        self.composites.reach(Moment::Residents).await;
         self.call(|| Ok(self.residents_of(namespace))).await
     }
 }
