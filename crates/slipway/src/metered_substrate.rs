@@ -47,6 +47,7 @@ impl Call<'_> {
             Err(Error::Conflict(_)) => "conflict",
             Err(Error::Superseded { .. }) => "superseded",
             Err(Error::Failed(_)) => "failed",
+            Err(Error::Withheld) => "withheld",
         };
         answer
     }
