@@ -66,9 +66,9 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
     migration!(6, "access", "0006_access", min_reader: 1),
     migration!(7, "events", "0007_events", min_reader: 1),
     migration!(8, "operations", "0008_operations", min_reader: 1),
-    migration!(9, "abandon", "0009_broker", min_reader: 1),
+    migration!(9, "broker_abandon", "0009_broker_abandon", min_reader: 1),
     // Raises a mark only with its counter, which an older reader would not do.
-    migration!(10, "mark_counters", "0010_operations", min_reader: 10),
+    migration!(10, "operations_mark_counters", "0010_operations_mark_counters", min_reader: 10),
 ];
 
 /// The first migration of every database that a development version made before

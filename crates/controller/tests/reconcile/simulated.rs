@@ -73,6 +73,8 @@ pub(crate) enum Moment {
     /// The intent is recorded. The engine notices that the mode changed, and
     /// sends no request.
     Apply,
+    /// The placement loop lists what is in a namespace before it deletes it.
+    Residents,
 }
 
 impl std::fmt::Debug for Simulated {
@@ -87,7 +89,7 @@ impl Simulated {
         *self.interference.lock().unwrap() = Some((moment, what));
     }
 
-    async fn reach(&self, moment: Moment) -> bool {
+    pub(crate) async fn reach(&self, moment: Moment) -> bool {
         let what = self.interference.lock().unwrap().take_if(|(at, _)| *at == moment);
         let Some((_, what)) = what else { return false };
         what.await;

@@ -121,8 +121,10 @@ impl Finder {
         let Some(substrate) = self.substrate(cluster) else {
             return Ok(Removed::Failed(format!("this process has no engine {}", cluster.engine)));
         };
-        // Kept until the deletion was answered. If the mode forbids it, the loop
+        // Read now: a person may have frozen just before this request. The permit is
+        // kept until the deletion was answered. If the mode forbids it, the loop
         // continues the removal later.
+        self.permits().read(store).await?;
         let _permit = match self.permits().enter(store).await? {
             Ok(permit) => permit,
             Err(mode) => return Ok(Removed::Withheld(mode)),

@@ -21,7 +21,7 @@ use slipway_render::shared::{self, SharedObject};
 use tokio::sync::Notify;
 
 use super::defined::Defined;
-use crate::simulated::Simulated;
+use crate::simulated::{Moment, Simulated};
 
 /// The fault of one call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -263,6 +263,7 @@ impl Management for Cluster {
             token_of: None,
             owners: Vec::new(),
         };
+        self.composites.reach(Moment::Residents).await;
         let found = || self.residents_of(&assignment.namespace).into_iter().map(composite);
         self.call(|| Ok(found().collect())).await
     }

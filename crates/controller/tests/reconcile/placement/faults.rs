@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use futures::future::join_all;
 use slipway_app::broker::converge::Engines;
+use slipway_app::operations::control;
 use slipway_app::permits::Permits;
 use slipway_app::placement::clusters;
 use slipway_app::placement::reconcile::PlacementReconciler;
@@ -19,12 +20,13 @@ use slipway_core::ids::{CloudCredentialId, ClusterId};
 use slipway_core::placement::cluster::Cluster as ClusterRow;
 use slipway_core::placement::cluster::ClusterAssignment;
 use slipway_core::placement::namespace::NamespacePhase;
+use slipway_core::placement::shared_objects::SharedKind;
 use slipway_core::precondition::Expected;
 use slipway_durable::{Lease, Moment};
 
 use super::cluster::{Cluster, Fault};
 use super::furnish;
-use crate::simulated::{Behaviour, Simulated};
+use crate::simulated::{Behaviour, Moment as SimulatedMoment, Simulated};
 use crate::world::World;
 
 const LEASE: Duration = Duration::from_secs(30);
@@ -113,6 +115,13 @@ impl<'a> Run<'a> {
 
     /// From nothing to Ready and back; returns the number of calls to the cluster.
     async fn live(mut self) -> u64 {
+        self.withdraw().await;
+        self.clear().await;
+        self.cluster.calls()
+    }
+
+    /// From nothing to Ready, and until the project has left the cluster's rows.
+    async fn withdraw(&mut self) {
         let resource = furnish::declare(self.world, &self.name).await;
         let is = async |world: &World, phase| world.get(resource).await.attempt.phase() == phase;
         self.until("Ready", async |world, _| is(world, Phase::Ready).await).await;
@@ -129,6 +138,10 @@ impl<'a> Run<'a> {
             }
         })
         .await;
+    }
+
+    /// Until nothing is left on the cluster.
+    async fn clear(&mut self) {
         self.until("a cleared place", async |world, name| {
             assignment(world, name).await.namespace_phase == NamespacePhase::Deleted
         })
@@ -136,7 +149,6 @@ impl<'a> Run<'a> {
         let none = Vec::<String>::new();
         assert_eq!(self.cluster.violations(), none, "{}", self.title);
         assert!(self.cluster.objects().is_empty(), "{}: {:?}", self.title, self.cluster.objects());
-        self.cluster.calls()
     }
 }
 
@@ -160,4 +172,35 @@ async fn a_fault_at_every_call_leaves_nothing_behind() {
     let worlds = World::each("a_fault_at_every_call_leaves_nothing_behind").await;
     // Most of the time is waiting for the next due row.
     join_all(worlds.iter().map(at_every_call)).await;
+}
+
+/// The list before the deletion of a namespace may take seconds. The permit comes after
+/// it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_freeze_while_residents_are_listed_keeps_the_namespace() {
+    for world in World::each("a_freeze_while_residents_are_listed").await {
+        let credential = furnish::catalog(&world, false).await;
+        let mut run = Run::begin(&world, credential, 0, None).await;
+        let (context, caller) = (world.context.clone(), world.caller.clone());
+        let permits = Arc::clone(&run.permits);
+        let freeze = async move {
+            control::freeze(&context, &caller, TIMEOUT, "test").await.unwrap();
+            // As the heartbeat of this replica does.
+            permits.read(&context.stores).await.unwrap();
+        };
+        run.cluster.composites.interfere(SimulatedMoment::Residents, Box::pin(freeze));
+        run.withdraw().await;
+        run.until("a withheld deletion", async |world, name| {
+            let problems = assignment(world, name).await.status.problems;
+            problems.iter().any(|problem| problem.contains("frozen"))
+        })
+        .await;
+        // What is being deleted would be gone now.
+        run.advance().await;
+        let kinds: Vec<_> = run.cluster.objects().into_iter().map(|key| key.kind).collect();
+        assert!(kinds.contains(&SharedKind::Namespace), "{kinds:?}");
+        control::unfreeze(&world.context, &world.caller, "test").await.unwrap();
+        run.permits.read(&world.context.stores).await.unwrap();
+        run.clear().await;
+    }
 }
