@@ -143,12 +143,13 @@ pub trait AccessStore of (ApiKey), intercepted by AccessIntercept {
     /// What this key of this caller is bound to, if it has not expired.
     async fn idempotency_find(&self, caller: &str, key: &str) -> Result<Option<AnsweredEntry>, Error>;
 
-    /// Stores the answer of a bound key; the first stored answer stays.
+    /// Stores the answer of a bound key, unless one is stored: the first one stays.
+    /// Returns the stored answer; `None` if the key has expired and was deleted.
     async fn idempotency_answer(
         &self,
         record: Uuid,
         answer: &idempotency::Answer,
-    ) -> Result<(), Error>;
+    ) -> Result<Option<idempotency::Answer>, Error>;
 
     /// The project of something; `None` if it belongs to none or does not
     /// exist. Answers also for a quarantined row.

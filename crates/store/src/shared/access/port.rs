@@ -23,7 +23,8 @@ port! {
         write api_key_install(key: &ApiKey, when: Install, actor: &Actor)
             -> Installed = installed_keys::install;
         read idempotency_find(caller: &str, key: &str) -> Option<AnsweredEntry> = idempotency::find;
-        statement idempotency_answer(record: Uuid, answer: &Answer) -> () = idempotency::answer;
+        statement idempotency_answer(record: Uuid, answer: &Answer)
+            -> Option<Answer> = idempotency::answer;
         read project_of(owned: Owned) -> Option<ProjectId> = scope::project_of;
     }
     by_hand {
