@@ -66,6 +66,7 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
     migration!(6, "access", "0006_access", min_reader: 1),
     migration!(7, "events", "0007_events", min_reader: 1),
     migration!(8, "operations", "0008_operations", min_reader: 1),
+    migration!(9, "access_withdrawn_keys", "0009_access_withdrawn_keys", min_reader: 1),
 ];
 
 /// The first migration of every database that a development version made before

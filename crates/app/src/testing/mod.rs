@@ -17,6 +17,7 @@ mod access;
 mod bad_row;
 mod batch_races;
 mod catalog;
+mod installed_keys;
 mod invariants;
 mod mesh;
 mod pairs;

@@ -20,6 +20,7 @@ mod explain;
 mod explained;
 mod first_minute;
 mod import;
+mod keys;
 mod late_replica;
 mod leaks;
 mod life;
