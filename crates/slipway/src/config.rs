@@ -211,7 +211,8 @@ pub(crate) struct Layer {
     #[arg(long, value_name = "NAME", env = "SLIPWAY_ADMIN_KEY_NAME")]
     admin_key_name: Option<String>,
 
-    /// The admin key to install, instead of one that is drawn and shown once.
+    /// The admin key to install, instead of one that is drawn and shown once. A
+    /// text that was rotated away, replaced or revoked is not installed again.
     #[arg(long, value_name = "KEY", env = "SLIPWAY_ADMIN_KEY", hide_env_values = true)]
     #[arg(value_parser = secret)]
     #[serde(skip)]

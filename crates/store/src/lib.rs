@@ -15,6 +15,7 @@ mod open;
 
 mod directory;
 mod migration;
+mod private_files;
 
 mod blueprints;
 mod failure;
@@ -42,3 +43,4 @@ pub use directory::{DirectoryError, DirectoryLock};
 pub use inspect::{Inspection, Location, Schema, Setting, inspect, locate};
 pub use migration::MigrationError;
 pub use open::{migrate_down_to, open};
+pub use private_files::{files_open_to_others, narrow_files};

@@ -69,6 +69,7 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
     migration!(9, "broker_abandon", "0009_broker_abandon", min_reader: 1),
     // Raises a mark only with its counter, which an older reader would not do.
     migration!(10, "operations_mark_counters", "0010_operations_mark_counters", min_reader: 10),
+    migration!(11, "access_withdrawn_keys", "0011_access_withdrawn_keys", min_reader: 1),
 ];
 
 /// The first migration of every database that a development version made before

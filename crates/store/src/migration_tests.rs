@@ -8,6 +8,7 @@ use sqlx::{ConnectOptions as _, Row as _};
 use tokio::sync::Barrier;
 
 use crate::config::{StoreConfig, Target};
+use crate::micros::Micros;
 use crate::migration::{
     FIRST_BEFORE_0_1_0, MIGRATIONS, Migration, MigrationError, Scripts, latest_version,
 };
@@ -161,6 +162,56 @@ macro_rules! insert_migration {
         .await
         .unwrap()
     };
+}
+
+/// The version before the table of withdrawn keys.
+const BEFORE_WITHDRAWN_KEYS: i64 = 8;
+
+/// Keys of a version that knew no withdrawn texts: the hash of the text, that of the text
+/// before, and whether the key is revoked.
+const KEYS_BEFORE: [(&str, Option<&str>, bool); 4] =
+    [("A", None, false), ("B", Some("b"), false), ("C", Some("c"), true), ("D", None, true)];
+
+/// What the rows know of earlier texts is withdrawn; texts in use are not.
+macro_rules! withdraws_what_old_keys_know {
+    ($backend:ident, $connection:ident) => {{
+        use $backend::shared::migrate::{migrate_down_to, migrate_up};
+        migrate_up(&mut $connection).await.unwrap();
+        migrate_down_to(&mut $connection, BEFORE_WITHDRAWN_KEYS).await.unwrap();
+        for (id, (text, previous, revoked)) in (1..).zip(KEYS_BEFORE) {
+            sqlx::query(
+                "INSERT INTO api_keys (id, name, short, hash, previous_hash, role, revoked_at) \
+                 VALUES ($1, $2, $2, $3, $4, 'admin', $5)",
+            )
+            .bind(uuid::Uuid::from_u128(id))
+            .bind(text)
+            .bind(text.as_bytes())
+            .bind(previous.map(str::as_bytes))
+            .bind(revoked.then_some(Micros::from(slipway_core::Timestamp::from_micros(1))))
+            .execute(&mut $connection)
+            .await
+            .unwrap();
+        }
+        migrate_up(&mut $connection).await.unwrap();
+        let rows = sqlx::query("SELECT hash FROM withdrawn_keys ORDER BY hash");
+        let rows = rows.fetch_all(&mut $connection).await.unwrap();
+        let found: Vec<_> = rows.iter().map(|row| row.get::<Vec<u8>, _>("hash")).collect();
+        assert_eq!(found, [b"C", b"D", b"b", b"c"]);
+    }};
+}
+
+#[tokio::test]
+async fn sqlite_withdraws_what_old_keys_know() {
+    let (_directory, options) = mk_sqlite();
+    let mut connection = sqlite_connection(&options).await;
+    withdraws_what_old_keys_know!(sqlite, connection);
+}
+
+#[tokio::test]
+async fn postgres_withdraws_what_old_keys_know() {
+    let (_database, options) = postgres_or_return!("migrate_withdrawn_keys");
+    let mut connection = postgres_connection(&options).await;
+    withdraws_what_old_keys_know!(postgres, connection);
 }
 
 #[tokio::test]

@@ -33,6 +33,7 @@ pub async fn migrate_down_to(config: StoreConfig, version: i64) -> Result<usize,
     match config.target()? {
         Target::Sqlite(file) => {
             let _lock = sqlite::connect::lock_directory(&file.path)?;
+            sqlite::connect::prepare_file(&file.path)?;
             let options = sqlite::connect::options(&file.path);
             let mut connection = sqlite::connect::connect(&options).await?;
             let steps = sqlite::shared::migrate::migrate_down_to(&mut connection, version).await?;

@@ -1,6 +1,8 @@
 //! Authentication: API keys of people and programs, node keys of agents. The
 //! answer is the same whatever is wrong with a key.
 
+use slipway_core::access::api_key::ApiKey;
+use slipway_core::access::api_key_rules::{self, Install, Installed, InstalledKey, KeySnapshot};
 use slipway_core::access::audit::Actor;
 use slipway_core::access::key_text::{ApiKeyText, NodeKeyText};
 use slipway_core::error::{ErrorKind, Refusal};
@@ -8,17 +10,18 @@ use slipway_core::ids::{ApiKeyId, NodeId};
 use slipway_core::secret::Secret;
 
 use crate::access::authorise::Caller;
-use crate::access::port::{Install, Installed};
+use crate::access::keys;
+use crate::access::port::KeyTarget;
 use crate::{Context, Error};
-use slipway_core::access::api_key::ApiKey;
 
-/// The caller that an API key belongs to.
+/// The caller that an API key belongs to. Whether the key has expired is decided
+/// by the database's clock, like the time of its expiry: a replica whose own clock
+/// is wrong neither extends a key nor cuts it short.
 pub async fn api_key(context: &Context, text: &str, correlation_id: &str) -> Result<Caller, Error> {
     let parsed = ApiKeyText::parse(text).ok_or_else(unknown_key)?;
-    let now = context.clock.now();
     let candidates = context.stores.access.api_key_candidates(&parsed.short).await?;
-    let key = candidates.into_iter().find(|key| key.accepts(&parsed, now));
-    let key = key.ok_or_else(unknown_key)?;
+    let found = candidates.into_iter().find(|found| found.key.accepts(&parsed, found.now));
+    let key = found.ok_or_else(unknown_key)?.key;
     Ok(Caller {
         name: key.name,
         role: key.role,
@@ -38,16 +41,16 @@ pub async fn node_key(context: &Context, text: &str) -> Result<NodeId, Error> {
     Ok(node.id)
 }
 
-/// Sets the key of this name to `text`. The result tells whether it replaced
-/// another one, which then stops working; the audit says who replaced it.
+/// Sets the key of this name to `text`, unless the text was withdrawn. The result
+/// tells whether it replaced another one, which then stops working; the audit says
+/// who replaced it.
 pub async fn install_admin_key(
     context: &Context,
     name: &str,
     text: &Secret,
     actor: &Actor,
 ) -> Result<Installed, Error> {
-    let key = admin_key(context, name, text)?;
-    Ok(context.stores.access.api_key_install(&key, Install::Replace, actor).await?)
+    install(context, name, text, Install::Replace, actor).await
 }
 
 /// Makes `text`, which the caller has drawn, the first key of an installation.
@@ -59,11 +62,33 @@ pub async fn install_first_admin_key(
     text: &Secret,
     actor: &Actor,
 ) -> Result<bool, Error> {
-    let key = admin_key(context, name, text)?;
-    match context.stores.access.api_key_install(&key, Install::First, actor).await? {
-        Installed::Inserted | Installed::Replaced | Installed::Unchanged => Ok(true),
-        Installed::Occupied | Installed::Withdrawn => Ok(false),
-    }
+    let installed = install(context, name, text, Install::First, actor).await?;
+    Ok(matches!(installed, Installed::Inserted | Installed::Replaced | Installed::Unchanged))
+}
+
+/// Replicas that start together install one after the other.
+async fn install(
+    context: &Context,
+    name: &str,
+    text: &Secret,
+    when: Install,
+    actor: &Actor,
+) -> Result<Installed, Error> {
+    let secret = keys::hashed(text).ok_or_else(|| {
+        let problem = "must have the form slipway_<8 characters>_<20 to 64 characters>";
+        Refusal::invalid("admin_key", problem)
+    })?;
+    let id = ApiKeyId::new(context.entropy.uuid());
+    let new = InstalledKey { id, name: name.to_owned(), secret };
+    let target = KeyTarget::Installed { name: new.name.clone(), secret: new.secret.clone() };
+    let mut installed = Installed::Unchanged;
+    let mut rule = |snapshot: &KeySnapshot| {
+        let (decided, commit) = api_key_rules::install(snapshot, &new, when, actor);
+        installed = decided;
+        Ok(commit)
+    };
+    context.stores.kind::<ApiKey>().decide(&target, &mut rule).await?;
+    Ok(installed)
 }
 
 /// Generates the text of a new key.
@@ -72,17 +97,6 @@ pub fn draw(context: &Context) -> Secret {
     context.entropy.fill(&mut short);
     context.entropy.fill(&mut long);
     ApiKeyText::mint(short, long)
-}
-
-fn admin_key(context: &Context, name: &str, text: &Secret) -> Result<ApiKey, Error> {
-    let parsed = ApiKeyText::parse(text.expose()).ok_or_else(|| {
-        Refusal::invalid(
-            "admin_key",
-            "must have the form slipway_<8 characters>_<20 to 64 characters>",
-        )
-    })?;
-    let id = ApiKeyId::new(context.entropy.uuid());
-    Ok(ApiKey::of_installation(id, name, parsed.short, parsed.hash))
 }
 
 fn unknown_key() -> Error {

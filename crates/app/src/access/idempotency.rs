@@ -19,9 +19,12 @@ pub async fn find(context: &Context, request: &Request) -> Result<Option<Answere
     Ok(found)
 }
 
-/// Stores the answer, for a repeated request.
-pub async fn keep(context: &Context, record: &Entry, answer: &Answer) -> Result<(), Error> {
-    Ok(context.stores.access.idempotency_answer(record.id, answer).await?)
+/// Stores the answer for repeated requests and returns the stored one. Of two
+/// concurrent requests only the first stores its own; what was created may have
+/// changed before the second read it.
+pub async fn keep(context: &Context, record: &Entry, answer: Answer) -> Result<Answer, Error> {
+    let stored = context.stores.access.idempotency_answer(record.id, &answer).await?;
+    Ok(stored.unwrap_or(answer))
 }
 
 /// The entry that binds the key of a create, drawn before the transaction.

@@ -14,6 +14,7 @@ use slipway_core::ids::{ApiKeyId, ProjectId};
 use slipway_core::precondition::Expected;
 use slipway_core::secret::Secret;
 use slipway_core::text::{Reason, check_reference};
+use slipway_core::time::Timestamp;
 
 use crate::access::authenticate;
 use crate::access::authorise::{Caller, Operation, authorise};
@@ -65,7 +66,7 @@ pub async fn create(
     if let Some(project) = &project {
         check_reference("project", project)?;
     }
-    let text = authenticate::draw(context);
+    let (text, secret) = draw(context)?;
     let new = NewKey {
         id: ApiKeyId::new(context.entropy.uuid()),
         name: name.as_str().to_owned(),
@@ -73,7 +74,7 @@ pub async fn create(
         role,
         project: project.clone(),
         lifetime: input.ttl_seconds.map(Duration::from_secs),
-        secret: hashed(&text)?,
+        secret,
     };
     let target = KeyTarget::New { name: new.name.clone(), project };
     let rule = |snapshot: &KeySnapshot| {
@@ -126,8 +127,7 @@ pub async fn rotate(
     expected: Expected,
 ) -> Result<Secret, Error> {
     let actor = authorise(caller, Operation::KeyRotate)?;
-    let text = authenticate::draw(context);
-    let secret = hashed(&text)?;
+    let (text, secret) = draw(context)?;
     let mut rule = |snapshot: &KeySnapshot| {
         let snapshot = &as_reached(caller, snapshot);
         api_key_rules::rotate(snapshot, &secret, overlap, expected, &actor)
@@ -163,9 +163,22 @@ fn as_reached(caller: &Caller, snapshot: &KeySnapshot) -> KeySnapshot {
     seen
 }
 
-fn hashed(text: &Secret) -> Result<NewSecret, Refusal> {
-    let parsed = ApiKeyText::parse(text.expose()).ok_or_else(|| {
+/// The time by which keys expire: the database's.
+pub async fn now(context: &Context) -> Result<Timestamp, Error> {
+    Ok(context.stores.operations.database_now().await?)
+}
+
+/// A new text, and what is stored of it.
+fn draw(context: &Context) -> Result<(Secret, NewSecret), Refusal> {
+    let text = authenticate::draw(context);
+    let secret = hashed(&text).ok_or_else(|| {
         Refusal::new(ErrorKind::Internal, "a key was drawn that cannot be read back")
     })?;
-    Ok(NewSecret { short: parsed.short, hash: parsed.hash })
+    Ok((text, secret))
+}
+
+/// What is stored of a text; `None` if it is no key.
+pub(crate) fn hashed(text: &Secret) -> Option<NewSecret> {
+    let parsed = ApiKeyText::parse(text.expose())?;
+    Some(NewSecret { short: parsed.short, hash: parsed.hash })
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use slipway_core::access::api_key::ApiKey;
-use slipway_core::access::audit::Actor;
+use slipway_core::access::api_key_rules::NewSecret;
 use slipway_core::access::idempotency;
 use slipway_core::ids::{
     ApiKeyId, AuditEntryId, BootstrapTokenId, DeletionId, NodeId, ProjectId, ResourceId,
@@ -69,28 +69,19 @@ pub enum KeyTarget {
         project: Option<String>,
     },
     Existing(ApiKeyId),
+    /// A key that a start installs: its name and its text.
+    Installed {
+        name: String,
+        secret: NewSecret,
+    },
 }
 
-/// When a key is installed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Install {
-    /// Only if no usable key exists.
-    First,
-    /// Replaces the key of the same name.
-    Replace,
-}
-
-/// The result of installing a key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Installed {
-    Inserted,
-    Replaced,
-    /// The same key exists already and is usable.
-    Unchanged,
-    /// Another key exists, and this one was to be the first.
-    Occupied,
-    /// This same key text was revoked or rotated away, and stays so.
-    Withdrawn,
+/// A key that may be the caller's, and the database's time at which it was read,
+/// by which it expires.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyCandidate {
+    pub key: ApiKey,
+    pub now: Timestamp,
 }
 
 /// A bound idempotency key, and the answer, if it was kept.
@@ -129,26 +120,18 @@ pub trait AccessStore of (ApiKey), intercepted by AccessIntercept {
 
     /// The keys that have this short part, now or before their last rotation.
     /// Leaves out keys of a deleted project: they reach nothing.
-    async fn api_key_candidates(&self, short: &str) -> Result<Vec<ApiKey>, Error>;
-
-    /// Installs a key and writes an audit entry, in one transaction. Replicas
-    /// that start together on an empty database do so one after the other.
-    async fn api_key_install(
-        &self,
-        key: &ApiKey,
-        when: Install,
-        actor: &Actor,
-    ) -> Result<Installed, Error>;
+    async fn api_key_candidates(&self, short: &str) -> Result<Vec<KeyCandidate>, Error>;
 
     /// What this key of this caller is bound to, if it has not expired.
     async fn idempotency_find(&self, caller: &str, key: &str) -> Result<Option<AnsweredEntry>, Error>;
 
-    /// Stores the answer of a bound key; the first stored answer stays.
+    /// Stores the answer of a bound key, unless one is stored: the first one stays.
+    /// Returns the stored answer; `None` if the key has expired and was deleted.
     async fn idempotency_answer(
         &self,
         record: Uuid,
         answer: &idempotency::Answer,
-    ) -> Result<(), Error>;
+    ) -> Result<Option<idempotency::Answer>, Error>;
 
     /// The project of something; `None` if it belongs to none or does not
     /// exist. Answers also for a quarantined row.

@@ -24,33 +24,57 @@ use crate::testing::world::{World, operator, refused};
 const ALL: u32 = 10_000;
 
 impl World {
-    fn new_key(&self, role: Role, project: Option<&str>) -> NewKey {
-        let id = ApiKeyId::new(self.uuid());
-        let hash = self.hash();
+    pub(super) fn new_key(&self, role: Role, project: Option<&str>) -> NewKey {
         NewKey {
-            id,
+            id: ApiKeyId::new(self.uuid()),
             name: self.fresh_name("key"),
             reach: None,
             role,
             project: project.map(str::to_owned),
             lifetime: None,
-            secret: NewSecret { short: self.fresh_name("short"), hash },
+            secret: self.new_secret(),
         }
     }
 
-    async fn make_key(&self, new: &NewKey) -> Result<(), Error> {
+    pub(super) async fn make_key(&self, new: &NewKey) -> Result<(), Error> {
         let target = KeyTarget::New { name: new.name.clone(), project: new.project.clone() };
         let mut rule = |snapshot: &_| api_key_rules::create(snapshot, new, &operator());
         self.store.kind::<ApiKey>().decide(&target, &mut rule).await
     }
 
-    async fn revoke_key(&self, id: ApiKeyId) -> Result<(), Error> {
+    pub(super) async fn revoke_key(&self, id: ApiKeyId) -> Result<(), Error> {
         let mut rule =
             |snapshot: &_| api_key_rules::revoke(snapshot, Expected::Any, Some("why"), &operator());
         self.store.kind::<ApiKey>().decide(&KeyTarget::Existing(id), &mut rule).await
     }
 
-    async fn key_is(&self, id: ApiKeyId) -> ApiKey {
+    /// Gives the key another text.
+    pub(super) async fn rotate_key(
+        &self,
+        id: ApiKeyId,
+        secret: &NewSecret,
+        overlap: u64,
+        expected: Expected,
+    ) -> Result<(), Error> {
+        let overlap = Duration::from_secs(overlap);
+        let mut rule =
+            |snapshot: &_| api_key_rules::rotate(snapshot, secret, overlap, expected, &operator());
+        self.store.kind::<ApiKey>().decide(&KeyTarget::Existing(id), &mut rule).await
+    }
+
+    pub(super) fn new_secret(&self) -> NewSecret {
+        NewSecret { short: self.fresh_name("short"), hash: self.hash() }
+    }
+
+    /// The keys with this short part, now or before their last rotation.
+    pub(super) async fn candidates(&self, short: &str) -> Vec<ApiKey> {
+        let found = self.store.access.api_key_candidates(short).await.expect("candidates");
+        let now = self.store.operations.database_now().await.expect("a clock");
+        assert!(found.iter().all(|found| found.now <= now), "by the database's clock");
+        found.into_iter().map(|found| found.key).collect()
+    }
+
+    pub(super) async fn key_is(&self, id: ApiKeyId) -> ApiKey {
         self.store
             .kind::<ApiKey>()
             .fetch(&id.to_string(), true)
@@ -79,8 +103,7 @@ async fn a_key_comes_back_as_it_was_made_and_goes_for_good(world: &World) {
     assert_eq!(key.created_by.as_deref(), Some(operator().name.as_str()));
     let expires_at = key.expires_at.expect("it expires");
     assert_eq!(expires_at.since(key.created_at), Duration::from_secs(3_600));
-    let found = world.store.access.api_key_candidates(&new.secret.short).await.expect("candidates");
-    assert_eq!(found, std::slice::from_ref(&key));
+    assert_eq!(world.candidates(&new.secret.short).await, std::slice::from_ref(&key));
 
     let again = NewKey { id: ApiKeyId::new(world.uuid()), ..new.clone() };
     assert_eq!(refused(world.make_key(&again).await), ErrorKind::NameTaken);
@@ -108,18 +131,9 @@ async fn a_key_comes_back_as_it_was_made_and_goes_for_good(world: &World) {
 async fn a_rotated_key_is_found_by_both_texts(world: &World) {
     let new = world.new_key(Role::Admin, None);
     world.make_key(&new).await.expect("a key");
-    let second = NewSecret { short: world.fresh_name("short"), hash: world.hash() };
+    let second = world.new_secret();
     let rotate = async |secret: &NewSecret, overlap, expected| {
-        let mut rule = |snapshot: &_| {
-            api_key_rules::rotate(
-                snapshot,
-                secret,
-                Duration::from_secs(overlap),
-                expected,
-                &operator(),
-            )
-        };
-        world.store.kind::<ApiKey>().decide(&KeyTarget::Existing(new.id), &mut rule).await
+        world.rotate_key(new.id, secret, overlap, expected).await
     };
     let before = world.key_is(new.id).await.revision;
     rotate(&second, 60, Expected::Exactly(before)).await.expect("a rotation");
@@ -132,14 +146,11 @@ async fn a_rotated_key_is_found_by_both_texts(world: &World) {
         (new.secret.short.clone(), new.secret.hash)
     );
     for short in [&new.secret.short, &second.short] {
-        let found = world.store.access.api_key_candidates(short).await.expect("candidates");
-        assert_eq!(found, std::slice::from_ref(&key), "{short}");
+        assert_eq!(world.candidates(short).await, std::slice::from_ref(&key), "{short}");
     }
-    let third = NewSecret { short: world.fresh_name("short"), hash: world.hash() };
+    let third = world.new_secret();
     rotate(&third, 0, Expected::Any).await.expect("a rotation");
-    let found = world.store.access.api_key_candidates(&new.secret.short).await.expect("candidates");
-    assert_eq!(found, [], "two rotations ago");
-    // Still known, so that it is not installed again, but no longer valid.
+    assert_eq!(world.candidates(&new.secret.short).await, [], "two rotations ago");
     let previous = world.key_is(new.id).await.previous.expect("the text before");
     assert_eq!((previous.hash, previous.until), (second.hash, Timestamp::ZERO));
 }
@@ -156,8 +167,7 @@ async fn a_bound_key_goes_with_its_project(world: &World) {
     assert_eq!(own.items, [key]);
     let usable = world.usable_admins().await;
     world.delete_project(&project).await.expect("a deletion");
-    let found = world.store.access.api_key_candidates(&new.secret.short).await.expect("candidates");
-    assert_eq!(found, [], "there is nothing that it reaches");
+    assert_eq!(world.candidates(&new.secret.short).await, [], "there is nothing that it reaches");
     assert_eq!(world.usable_admins().await, usable, "it was never counted");
 }
 

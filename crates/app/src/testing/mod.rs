@@ -19,6 +19,7 @@ mod bad_event;
 mod bad_row;
 mod batch_races;
 mod catalog;
+mod installed_keys;
 mod invariants;
 mod mesh;
 mod pairs;

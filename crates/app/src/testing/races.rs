@@ -11,7 +11,7 @@ use tokio::sync::Barrier;
 
 use super::worker::{LEASE, released};
 use super::world::{World, refused};
-use super::{access, batch_races, catalog, mesh, pairs, renewal_races};
+use super::{access, batch_races, catalog, installed_keys, mesh, pairs, renewal_races};
 use crate::ports::Stores;
 use crate::ports::store::{Error, Page};
 
@@ -48,6 +48,7 @@ pub async fn races(store: Stores, rounds: u32) {
         mesh::enrol_with_a_refused_enrol_of_the_last_address(&world).await;
         catalog::races(&world).await;
         access::races(&world).await;
+        installed_keys::races(&world).await;
     }
     pairs::every_pair(&world).await;
 }

@@ -29,7 +29,7 @@ use slipway_core::nodes::node::{CAPABILITY_DRAIN, Reported};
 use slipway_core::nodes::token::{SecretHash, TokenKind};
 use slipway_core::operations::control::Mode;
 use slipway_core::text::{Handle, Labels, Reason};
-use slipway_core::{ErrorKind, Phase, Timestamp};
+use slipway_core::{ErrorKind, Phase};
 use uuid::Uuid;
 
 use super::substrate::Substrate;
@@ -78,14 +78,6 @@ impl World {
     pub(super) fn uuid(&self) -> Uuid {
         let number = self.counter.fetch_add(1, Ordering::Relaxed);
         Uuid::from_u128((0x0190_0000_0000_7000_u128 << 64) | u128::from(number))
-    }
-
-    /// The installation's key with this short part, without the time at which
-    /// the database wrote it.
-    pub(super) async fn installed_key(&self, short: &str) -> Option<ApiKey> {
-        let found = self.store.access.api_key_candidates(short).await.expect("candidates");
-        let key = found.into_iter().find(|key| key.short == short)?;
-        Some(ApiKey { created_at: Timestamp::ZERO, ..key })
     }
 
     /// How many keys can administer now.

@@ -1,6 +1,10 @@
-//! Creating, rotating and revoking API keys. Decided one at a time, under the
-//! lock of the installation's row, because which key is the last admin key
-//! depends on all of them.
+//! Creating, rotating and revoking API keys, and installing one at the start of
+//! the binary. Decided one at a time, under the lock of the installation's row,
+//! because which key is the last admin key depends on all of them.
+//!
+//! Whatever takes a text away from a key also withdraws its hash, in the same
+//! commit. A start installs no withdrawn text, so a configuration that nobody
+//! updated after a rotation revives nothing.
 
 use std::time::Duration;
 
@@ -27,6 +31,18 @@ pub struct KeySnapshot {
     pub project: Option<ProjectId>,
     /// All keys that can administer the whole installation now.
     pub usable_admins: Vec<ApiKey>,
+    /// Of an installation: what is known of its text.
+    pub text: KnownText,
+}
+
+/// What the database knows of a text that a start installs.
+#[derive(Debug, Clone, Default)]
+pub struct KnownText {
+    /// The keys of any name that have its short part or its secret, or had its
+    /// secret before their last rotation.
+    pub holders: Vec<ApiKey>,
+    /// Whether its hash was withdrawn from some key.
+    pub withdrawn: bool,
 }
 
 /// A key about to be created.
@@ -48,6 +64,115 @@ pub struct NewKey {
 pub struct NewSecret {
     pub short: String,
     pub hash: SecretHash,
+}
+
+/// An admin key of the whole installation, as a start installs it.
+#[derive(Debug, Clone)]
+pub struct InstalledKey {
+    /// The id of the row, unless the name has one already.
+    pub id: ApiKeyId,
+    pub name: String,
+    pub secret: NewSecret,
+}
+
+/// When a key is installed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Install {
+    /// Only if no usable admin key exists.
+    First,
+    /// Replaces the key of the same name.
+    Replace,
+}
+
+/// The result of installing a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Installed {
+    Inserted,
+    Replaced,
+    /// The text is that of a usable admin key already, maybe of another name.
+    Unchanged,
+    /// Another key exists, and this one was to be the first.
+    Occupied,
+    /// The text was rotated away, replaced or revoked, or it has expired; it stays so.
+    Withdrawn,
+    /// Another key has this text or its short part, and is no admin key of the installation.
+    Taken,
+}
+
+/// Installs a key at the start of the binary. Anything but `Inserted` and
+/// `Replaced` writes nothing and leaves every key as it is.
+///
+/// *Guarantees.* A withdrawn text is never accepted again, under no name. If a
+/// key could administer the installation before, one still can. Replicas that
+/// install different texts under one name end with the last of them: the others
+/// are withdrawn, so that their restarts do not take turns.
+pub fn install(
+    snapshot: &KeySnapshot,
+    new: &InstalledKey,
+    when: Install,
+    actor: &Actor,
+) -> (Installed, Commit) {
+    let known = known(snapshot, new);
+    let occupied = when == Install::First && !snapshot.usable_admins.is_empty();
+    let unwritten = match known {
+        // The first key may be this one, if the answer to an earlier call was lost.
+        Some(Installed::Unchanged) => known,
+        _ if occupied => Some(Installed::Occupied),
+        _ => known,
+    };
+    if let Some(unwritten) = unwritten {
+        return (unwritten, Commit::default());
+    }
+    let fresh = ApiKey {
+        created_at: snapshot.now,
+        ..ApiKey::of_installation(new.id, &new.name, &new.secret.short, new.secret.hash)
+    };
+    match &snapshot.key {
+        None => {
+            let entry = audit("api_key.install", &fresh, Revision::FIRST, actor, snapshot.now);
+            (Installed::Inserted, commit(AccessWrite::ApiKeyInsert(fresh), entry))
+        }
+        Some(before) => {
+            let replaced = ApiKey {
+                id: before.id,
+                created_by: before.created_by.clone(),
+                created_at: before.created_at,
+                rotated_at: Some(snapshot.now),
+                revision: before.revision,
+                ..fresh
+            };
+            let revision = before.revision.next();
+            let entry =
+                audit("api_key.replace", &replaced, revision, actor, snapshot.now).with(json!({
+                    "name": before.name,
+                    "role_before": before.role,
+                    "project_before": before.project_id,
+                }));
+            let commit = commit(AccessWrite::ApiKeyUpdate(replaced), entry);
+            (Installed::Replaced, withdrawing(commit, before))
+        }
+    }
+}
+
+/// Why this text must not be written, if so.
+fn known(snapshot: &KeySnapshot, new: &InstalledKey) -> Option<Installed> {
+    let KnownText { holders, withdrawn } = &snapshot.text;
+    let NewSecret { short, hash } = &new.secret;
+    let current = |key: &&ApiKey| key.short == *short && key.hash == *hash;
+    if holders.iter().find(current).is_some_and(|key| key.keeps_administration(snapshot.now)) {
+        return Some(Installed::Unchanged);
+    }
+    let ended = |key: &ApiKey| {
+        (key.hash == *hash && !key.is_usable(snapshot.now))
+            || key.previous.as_ref().is_some_and(|previous| previous.hash == *hash)
+    };
+    if *withdrawn || holders.iter().any(ended) {
+        return Some(Installed::Withdrawn);
+    }
+    // The key of this name gives up its short part, but not its secret.
+    let own = snapshot.key.as_ref().map(|key| key.id);
+    let held = |key: &ApiKey| Some(key.id) != own || key.hash == *hash;
+    holders.iter().any(held).then_some(Installed::Taken)
 }
 
 pub fn create(snapshot: &KeySnapshot, new: &NewKey, actor: &Actor) -> Result<Commit, Refusal> {
@@ -98,7 +223,7 @@ pub fn create(snapshot: &KeySnapshot, new: &NewKey, actor: &Actor) -> Result<Com
         revoked_at: None,
         revision: Revision::FIRST,
     };
-    let entry = audit("api_key.create", &key, actor, snapshot.now).with(json!({
+    let entry = audit("api_key.create", &key, Revision::FIRST, actor, snapshot.now).with(json!({
         "name": key.name,
         "role": key.role,
         "project_id": key.project_id,
@@ -132,9 +257,7 @@ pub fn rotate(
         let most = OVERLAP_MAX.as_secs();
         return Err(Refusal::invalid("overlap_seconds", format!("must be from 0 to {most}")));
     }
-    // Recorded also without an overlap: a start installs a configured key text
-    // again unless it is known as replaced. Its end is then time zero, so it
-    // has expired by every clock.
+    // Without an overlap its end is time zero, so it has expired by every clock.
     let until = (!overlap.is_zero()).then(|| snapshot.now.plus(overlap));
     let previous = Some(Previous {
         short: key.short.clone(),
@@ -148,9 +271,9 @@ pub fn rotate(
         rotated_at: Some(snapshot.now),
         ..key.clone()
     };
-    let entry = audit("api_key.rotate", key, actor, snapshot.now)
+    let entry = audit("api_key.rotate", key, key.revision.next(), actor, snapshot.now)
         .with(json!({ "name": key.name, "previous_until": until }));
-    Ok(commit(AccessWrite::ApiKeyUpdate(rotated), entry))
+    Ok(withdrawing(commit(AccessWrite::ApiKeyUpdate(rotated), entry), key))
 }
 
 /// Ends the key at once. Writes nothing if the key is revoked already.
@@ -185,9 +308,16 @@ pub fn revoke(
         ));
     }
     let revoked = ApiKey { revoked_at: Some(snapshot.now), ..key.clone() };
-    let mut entry = audit("api_key.revoke", key, actor, snapshot.now);
+    let mut entry = audit("api_key.revoke", key, key.revision.next(), actor, snapshot.now);
     entry.reason = reason.map(str::to_owned);
-    Ok(commit(AccessWrite::ApiKeyUpdate(revoked), entry))
+    Ok(withdrawing(commit(AccessWrite::ApiKeyUpdate(revoked), entry), key))
+}
+
+/// Withdraws the texts that a key has before this commit. The one before its
+/// last rotation was withdrawn then.
+fn withdrawing(mut commit: Commit, before: &ApiKey) -> Commit {
+    commit.writes.push(Write::Access(AccessWrite::HashWithdraw(before.hash)));
+    commit
 }
 
 fn existing(snapshot: &KeySnapshot) -> Result<&ApiKey, Refusal> {
@@ -199,9 +329,16 @@ pub fn not_found() -> Refusal {
     Refusal::new(ErrorKind::KeyNotFound, "there is no such key; check its id")
 }
 
-/// What happened to a key, by its name.
-pub fn audit(verb: &'static str, key: &ApiKey, actor: &Actor, now: Timestamp) -> AuditEntry {
-    let about = About { project_id: key.project_id, ..About::new(key.id) };
+/// What happened to a key, by its name. The revision that the write gives it makes the
+/// entry unique: two rotations may have the same time.
+fn audit(
+    verb: &'static str,
+    key: &ApiKey,
+    revision: Revision,
+    actor: &Actor,
+    now: Timestamp,
+) -> AuditEntry {
+    let about = About { project_id: key.project_id, ..About::new(key.id).at(revision) };
     AuditEntry::new(verb, actor, about, now).with(json!({ "name": key.name }))
 }
 

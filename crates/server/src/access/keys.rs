@@ -37,7 +37,7 @@ pub(super) async fn create(call: Call, new: Creation<CreateKey>) -> Made {
 pub(super) async fn list(call: Call) -> Answered {
     let page = call.query.page()?;
     let found = keys::list(&call.context, &call.caller, page).await?;
-    let now = call.now();
+    let now = keys::now(&call.context).await?;
     Ok(call.page(found.map(|key| document(key, now)), page.limit))
 }
 
@@ -47,7 +47,7 @@ pub(super) async fn get(call: Call, Id(id): Id<ApiKeyId>) -> Shown<ApiKey> {
 
 pub(super) async fn whoami(call: Call) -> Shown<ApiKey> {
     let key = keys::own(&call.context, &call.caller).await?;
-    Ok(Tagged { revision: key.revision.0, document: document(&key, call.now()) })
+    show(&call, &key).await
 }
 
 pub(super) async fn rotate(
@@ -72,7 +72,12 @@ pub(super) async fn revoke(call: Call, Id(id): Id<ApiKeyId>, IfMatch(expected): 
 
 async fn fetch(call: &Call, id: ApiKeyId) -> Shown<ApiKey> {
     let key = keys::fetch(&call.context, &call.caller, id).await?;
-    Ok(Tagged { revision: key.revision.0, document: document(&key, call.now()) })
+    show(call, &key).await
+}
+
+async fn show(call: &Call, key: &api_key::ApiKey) -> Shown<ApiKey> {
+    let now = keys::now(&call.context).await?;
+    Ok(Tagged { revision: key.revision.0, document: document(key, now) })
 }
 
 fn document(key: &api_key::ApiKey, now: Timestamp) -> ApiKey {

@@ -69,7 +69,8 @@ fn key(headers: &HeaderMap) -> Result<Option<Key>, Refusal> {
 ///
 /// Of two concurrent requests one creates. The other conflicts with what the
 /// first wrote (its key, or the name that it took), reads the key again, and
-/// finds the first.
+/// finds the first. Both then show what was created, which may change in between;
+/// whichever stores its answer first, both send that one.
 pub(crate) async fn create_once<B, Id: Into<Uuid>>(
     call: &Call,
     Creation { body, keyed }: Creation<B>,
@@ -96,9 +97,14 @@ pub(crate) async fn create_once<B, Id: Into<Uuid>>(
     if let Some(answer) = answer {
         return Ok(Created(answer));
     }
-    let created = show(record.subject_id).await?;
-    idempotency::keep(context, &record, &created.0).await?;
-    Ok(created)
+    match show(record.subject_id).await {
+        Ok(created) => Ok(Created(idempotency::keep(context, &record, created.0).await?)),
+        // It may be deleted since the other request stored its answer.
+        Err(gone) => match idempotency::find(context, &identity).await? {
+            Some(AnsweredEntry { answer: Some(answer), .. }) => Ok(Created(answer)),
+            _ => Err(gone),
+        },
+    }
 }
 
 fn lost() -> Refusal {

@@ -1,6 +1,7 @@
 //! API keys over HTTP: their life, and refusals.
 
 use serde_json::json;
+use sqlx::Connection as _;
 
 use crate::world::{KEY, World};
 
@@ -55,6 +56,37 @@ async fn a_key_is_made_rotated_and_revoked() {
         ["api_key.create", "api_key.revoke", "api_key.rotate", "api_key.rotate"],
         "and not twice what holds already"
     );
+}
+
+/// The clock of this world is fixed in January; that of the database goes on.
+#[tokio::test]
+async fn a_key_expires_by_the_clock_of_the_database() {
+    let world = World::new().await;
+    let ttl = json!({ "name": "ci", "role": "viewer", "ttl_seconds": 3_600 });
+    let made = world.create("/api/v1/keys", &ttl).await;
+    let (id, first) = (made["id"].as_str().unwrap(), made["key"].as_str().unwrap());
+    let path = format!("/api/v1/keys/{id}");
+    let rotated = world.post(&format!("{path}/rotate"), r#"{"overlap_seconds":60}"#).await.json();
+    let second = rotated["key"].as_str().unwrap();
+    let whoami =
+        async |key: &str| world.ask("GET", "/api/v1/whoami", key, "").await.status.as_u16();
+    assert_eq!((whoami(first).await, whoami(second).await), (200, 200));
+    let a_second_ago = async |column: &str| {
+        let url = format!("sqlite:{}", world.file.display());
+        let mut connection = sqlx::SqliteConnection::connect(&url).await.unwrap();
+        let past =
+            format!("UPDATE api_keys SET {column} = (unixepoch() - 1) * 1000000 WHERE name = 'ci'");
+        sqlx::query(sqlx::AssertSqlSafe(past)).execute(&mut connection).await.unwrap();
+    };
+    a_second_ago("previous_until").await;
+    assert_eq!((whoami(first).await, whoami(second).await), (401, 200), "the overlap is over");
+    assert_eq!(world.get(&path).await.json()["previous_until"], json!(null));
+    a_second_ago("expires_at").await;
+    assert_eq!((whoami(first).await, whoami(second).await), (401, 401));
+    assert_eq!(world.get(&path).await.json()["state"], "expired");
+    let listed = world.get("/api/v1/keys").await.json();
+    let found = listed.as_array().unwrap().iter().find(|listed| listed["id"] == id).unwrap();
+    assert_eq!(found["state"], "expired");
 }
 
 #[tokio::test]

@@ -17,7 +17,7 @@ use slipway_app::broker::port::ResourceKey;
 use slipway_app::context::{Settings, Wakes};
 use slipway_app::deletion::leaks::Finder;
 use slipway_app::ports::meter::Unmetered;
-use slipway_app::ports::{Clock, Entropy};
+use slipway_app::ports::{Clock, Entropy, Stores};
 use slipway_app::seed::{LocalNames, Seed};
 use slipway_core::access::audit::Actor;
 use slipway_core::access::rate::Rate;
@@ -51,6 +51,7 @@ pub(crate) struct World {
     pub(crate) stop: watch::Sender<bool>,
     pub(crate) file: PathBuf,
     router: Router,
+    state: ServerState,
     _directory: tempfile::TempDir,
 }
 
@@ -146,7 +147,15 @@ impl World {
             key_rates: Arc::new(RateLimits::of_keys(rate)),
             node_rates: Arc::new(RateLimits::of_nodes(rate)),
         };
-        Self { context, loops_ok, stop, file, router: router(state), _directory: directory }
+        let router = router(state.clone());
+        Self { context, loops_ok, stop, file, router, state, _directory: directory }
+    }
+
+    /// Puts something between the handlers and the store.
+    pub(crate) fn intercepted(self, wrap: impl FnOnce(Stores) -> Stores) -> Self {
+        let mut state = self.state.clone();
+        state.context.stores = wrap(state.context.stores);
+        Self { router: router(state), ..self }
     }
 
     /// Assigns positions to all events, as the relay does.

@@ -1,8 +1,8 @@
 //! Checks space, permissions and file system of the folders of this machine.
 
 use std::io::ErrorKind;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::path::Path;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::Access;
 use slipway_store::{DirectoryLock, Location, StoreConfig};
@@ -22,14 +22,14 @@ const NETWORK: [(u64, &str); 4] =
     [(0x6969, "NFS"), (0xff53_4d42, "CIFS"), (0xfe53_4d42, "SMB2"), (0x0102_1997, "9p")];
 const IN_MEMORY: u64 = 0x0102_1994;
 
-/// The files in the data directory that only their owner may read.
-const SECRET_FILES: [&str; 4] = ["signing.pk8", "slipway.db", "slipway.db-wal", "worker"];
+/// The files in the data directory, beside the database, that only their owner may use.
+const SECRET_FILES: [&str; 2] = ["signing.pk8", "worker"];
 
 pub(super) fn inspect(config: &Config) -> Vec<Finding> {
     let mut area = Area::new("disk");
     data_directory(&mut area, &config.data_dir);
     space(&mut area, &config.data_dir);
-    secrets(&mut area, &config.data_dir);
+    secrets(&mut area, config);
     signing_key(&mut area, &config.data_dir);
     substrate_root(&mut area, &config.substrate_root);
     if config.data_dir.join("slipway.restoring").exists() {
@@ -44,11 +44,7 @@ pub(super) fn inspect(config: &Config) -> Vec<Finding> {
 
 /// Whether a control plane runs on the directory of the SQLite file.
 pub(super) fn is_held(config: &Config) -> bool {
-    let store = StoreConfig::new(config.database_url.expose());
-    let folder = match slipway_store::locate(&store) {
-        Ok(Location::Sqlite(path)) => path.parent().map(Path::to_path_buf),
-        _ => None,
-    };
+    let folder = database_file(config).and_then(|file| file.parent().map(Path::to_path_buf));
     // The check of the folder reports one that cannot be read.
     folder.is_some_and(|folder| DirectoryLock::is_held(&folder).unwrap_or(false))
 }
@@ -126,27 +122,34 @@ fn space(area: &mut Area, directory: &Path) {
     }
 }
 
-fn secrets(area: &mut Area, directory: &Path) {
+/// The file of a SQLite database.
+fn database_file(config: &Config) -> Option<PathBuf> {
+    let store = StoreConfig::new(config.database_url.expose());
+    match slipway_store::locate(&store) {
+        Ok(Location::Sqlite(path)) => Some(path),
+        _ => None,
+    }
+}
+
+fn secrets(area: &mut Area, config: &Config) {
     let mut open = Vec::new();
     for name in SECRET_FILES {
-        let path = directory.join(name);
-        if let Ok(metadata) = std::fs::metadata(&path)
-            && metadata.permissions().mode() & 0o077 != 0
-        {
+        let path = config.data_dir.join(name);
+        if std::fs::metadata(&path).is_ok_and(|file| file.mode() & 0o077 != 0) {
             open.push(path.display().to_string());
         }
     }
-    // The mode of the folder protects the files that SQLite creates with the
-    // default mode; only the key needs a strict mode of its own.
-    let shut = std::fs::metadata(directory).is_ok_and(|folder| folder.mode() & 0o077 == 0);
-    let key_open = open.iter().any(|path| path.ends_with("signing.pk8"));
-    if open.is_empty() || (shut && !key_open) {
-        area.ok("permissions", "nobody else can read keys or data");
+    if let Some(database) = database_file(config) {
+        let files = slipway_store::files_open_to_others(&database);
+        open.extend(files.iter().map(|(path, _)| path.display().to_string()));
+    }
+    if open.is_empty() {
+        area.ok("permissions", "nobody else can use the key or the database");
     } else {
         area.warning(
             "permissions",
-            format!("others may read {}", open.join(", ")),
-            format!("chmod 600 {}", open.join(" ")),
+            format!("others may use {}", open.join(", ")),
+            format!("chmod 600 {}; a start narrows the database by itself", open.join(" ")),
         );
     }
 }

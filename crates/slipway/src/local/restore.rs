@@ -174,6 +174,10 @@ async fn put_aside(config: &Config, database: &Path) -> Result<Option<PathBuf>, 
             std::fs::rename(journal, aside.join(name)).map_err(failed())?;
         }
     }
+    // A version before may have left it readable by others.
+    if let Some(name) = database.file_name() {
+        slipway_store::narrow_files(&aside.join(name));
+    }
     files::sync_folder(&aside).map_err(failed())?;
     files::sync_folder(folder).map_err(failed())?;
     Ok(Some(aside))

@@ -1,10 +1,10 @@
 //! Seeds a fresh installation, and installs the first admin key.
 
 use slipway_app::access::authenticate;
-use slipway_app::access::port::Installed;
 use slipway_app::ports::Substrate;
 use slipway_app::seed::{LocalNames, Seed};
 use slipway_app::{Context, Error as AppError};
+use slipway_core::access::api_key_rules::Installed;
 use slipway_core::access::audit::Actor;
 use slipway_core::ids::ClusterId;
 
@@ -57,10 +57,17 @@ pub(super) async fn admin_key(
                     "the admin key of this name was replaced by the configured one"
                 );
             }
-            Installed::Withdrawn => tracing::error!(
+            Installed::Withdrawn => tracing::warn!(
                 name,
-                "the configured admin key was revoked or rotated and is not used again; \
-                 configure another, or none"
+                "the configured admin key was rotated away, replaced or revoked, or has expired, \
+                 and is not installed again; the keys of this installation stay as they are; \
+                 unset SLIPWAY_ADMIN_KEY, or set it to the current text or to a new one"
+            ),
+            Installed::Taken => tracing::warn!(
+                name,
+                "the configured admin key is not installed: another key has this text or its \
+                 short part and is no admin key of the installation; set SLIPWAY_ADMIN_KEY to a \
+                 new text"
             ),
             Installed::Inserted | Installed::Unchanged | Installed::Occupied => {}
         }

@@ -128,6 +128,8 @@ async fn a_restore_in_place_observes_only_and_keeps_the_old_one_aside() {
     plane.kill();
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("slipway.backup");
+    let database = plane.data_dir().join("slipway.db");
+    std::fs::set_permissions(&database, std::fs::Permissions::from_mode(0o644)).unwrap();
     // Nothing is running, and some commits are only in the write-ahead log.
     succeeds(&mut backup(&plane.data_dir(), &file));
 
@@ -137,6 +139,10 @@ async fn a_restore_in_place_observes_only_and_keeps_the_old_one_aside() {
     let aside = Path::new(restored["kept_aside"].as_str().unwrap());
     assert!(names(aside).contains(&"slipway.db".to_owned()), "{:?}", names(aside));
     assert!(names(aside).contains(&"signing.pk8".to_owned()), "{:?}", names(aside));
+    for file in [aside.join("slipway.db"), database] {
+        let mode = std::fs::metadata(&file).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode, 0o600, "{}", file.display());
+    }
 
     plane.start().await;
     let control = plane.get("/api/v1/control").await;

@@ -106,6 +106,42 @@ async fn the_doctor_names_what_is_wrong() {
     assert!(!findings.to_string().contains("hunter2"), "{findings}");
 }
 
+/// In a folder that nobody else enters too: files are copied and moved. The journals
+/// are there because it was killed.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_that_others_can_read_is_named_and_narrowed_at_the_start() {
+    let mut plane = ControlPlane::new(None);
+    plane.start().await;
+    let names = ["slipway.db", "slipway.db-wal", "slipway.db-shm"];
+    let files = names.map(|name| plane.data_dir().join(name));
+    let modes = || {
+        let mode = |file| std::fs::metadata(file).unwrap().permissions().mode() & 0o777;
+        files.each_ref().map(mode)
+    };
+    assert_eq!(modes(), [0o600; 3], "as they are made");
+    plane.kill();
+    for file in &files {
+        std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o644)).unwrap();
+    }
+    let (_, findings) = inspect(&plane, &[]);
+    assert_eq!(status(&findings, "disk", "data_directory"), "ok", "{findings}");
+    assert_eq!(status(&findings, "disk", "permissions"), "warning", "{findings}");
+    let told = findings.to_string();
+    assert!(files.iter().all(|file| told.contains(&*file.to_string_lossy())), "{told}");
+    assert_eq!(modes(), [0o644; 3], "the doctor changes nothing");
+
+    plane.start().await;
+    assert_eq!(modes(), [0o600; 3]);
+    let log = plane.log_text();
+    for file in &files {
+        let line = format!("now only its owner can file={} was=", file.display());
+        assert_eq!(log.matches(&line).count(), 1, "{line}: {log}");
+    }
+    let (_, findings) = inspect(&plane, &[]);
+    assert_eq!(status(&findings, "disk", "permissions"), "ok", "{findings}");
+    plane.stop().await;
+}
+
 /// Not even after a crash: checkpointing the log into the database would be a write.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_doctor_leaves_a_database_as_it_is() {

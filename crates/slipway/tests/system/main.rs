@@ -22,6 +22,7 @@ mod explained;
 mod first_minute;
 mod flood;
 mod import;
+mod keys;
 mod late_replica;
 mod leaks;
 mod life;

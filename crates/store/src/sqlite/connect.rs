@@ -17,6 +17,7 @@ use crate::blueprints::Blueprints;
 use crate::config::{OpenError, SqliteFile};
 use crate::directory::{DirectoryError, DirectoryLock};
 use crate::migration::{Migration, MigrationError, Scripts};
+use crate::private_files;
 
 /// Longer than the longest write transaction; only the migrations of several
 /// processes at once ever wait for it.
@@ -51,6 +52,7 @@ impl Backend {
         statement_limit: Duration,
     ) -> Result<Self, OpenError> {
         let lock = lock_directory(&file.path)?;
+        prepare_file(&file.path)?;
         let mut options = options(&file.path);
         if let Some(pages) = file.max_page_count {
             options = options.pragma("max_page_count", pages.to_string());
@@ -75,6 +77,11 @@ impl Backend {
 pub(crate) fn lock_directory(file: &Path) -> Result<DirectoryLock, DirectoryError> {
     let directory = file.parent().filter(|parent| !parent.as_os_str().is_empty());
     DirectoryLock::acquire(directory.unwrap_or_else(|| Path::new(".")))
+}
+
+/// Makes sure that there is a file, for its owner alone.
+pub(crate) fn prepare_file(file: &Path) -> Result<(), OpenError> {
+    private_files::prepare(file).map_err(|error| OpenError::Sqlite(error.into()))
 }
 
 pub(crate) fn options(file: &Path) -> SqliteConnectOptions {

@@ -1,7 +1,7 @@
 //! Inspects a file that another process may have open.
 
 use std::io::Read as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use rustix::fs::Access;
@@ -12,6 +12,7 @@ use super::Connection;
 use super::shared::schema;
 use crate::config::OpenError;
 use crate::inspect::{Inspection, Setting};
+use crate::private_files::beside;
 
 pub(crate) const HAS_SCHEMA: &str = "SELECT count(*) > 0 AS there FROM sqlite_schema \
      WHERE type = 'table' AND name = 'schema_migrations'";
@@ -36,12 +37,6 @@ async fn open(file: &Path) -> Result<Connection, sqlx::Error> {
     let idle = !["-wal", "-journal"].iter().any(|end| beside(file, end).exists());
     let options = SqliteConnectOptions::new().filename(file).create_if_missing(false);
     options.read_only(true).immutable(idle).busy_timeout(TIMEOUT).connect().await
-}
-
-fn beside(file: &Path, end: &str) -> PathBuf {
-    let mut name = file.as_os_str().to_owned();
-    name.push(end);
-    PathBuf::from(name)
 }
 
 async fn read_inspection(

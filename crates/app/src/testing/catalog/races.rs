@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use slipway_core::ErrorKind;
+use slipway_core::access::idempotency::Answer;
 use slipway_core::catalog::blueprint::VersionContent;
 
 use super::catalog_client::mk_content;
@@ -159,4 +160,29 @@ pub(super) async fn two_requests_with_one_key(world: &Arc<World>) {
     exactly_one("two requests with one key", first, second, &losers);
     let bound = world.store.access.idempotency_find("suite", &key).await.expect("an answer");
     assert_eq!(bound.expect("the key is bound").record.subject_id, made);
+}
+
+/// Both callers get the answer that was stored first, whole.
+pub(super) async fn two_answers_of_one_key(world: &Arc<World>) {
+    let key = world.uuid().to_string();
+    let request = Some(world.request(&key, "one"));
+    world.create_project_bound(&world.fresh_name("project"), request).await.expect("a project");
+    let find = async || {
+        let found = world.store.access.idempotency_find("suite", &key).await.expect("an answer");
+        found.expect("the key is bound")
+    };
+    let record = find().await.record;
+    let keep = |answer: Answer| {
+        let world = Arc::clone(world);
+        async move { world.store.access.idempotency_answer(record.id, &answer).await }
+    };
+    let body = |text: &str| text.to_owned();
+    let (first, second) = at_once(
+        keep(Answer { status: 201, location: Some(body("/a")), etag: None, body: body("a") }),
+        keep(Answer { status: 202, location: None, etag: Some(body("b")), body: body("b") }),
+    )
+    .await;
+    let (first, second) = (first.expect("an answer"), second.expect("an answer"));
+    assert_eq!(first, second);
+    assert_eq!(find().await.answer, first);
 }

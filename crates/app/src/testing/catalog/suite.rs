@@ -43,4 +43,5 @@ pub(in crate::testing) async fn races(world: &Arc<World>) {
     raced::retire_with_declare(world).await;
     composites::two_credentials_of_a_provider_at_once(world).await;
     raced::two_requests_with_one_key(world).await;
+    raced::two_answers_of_one_key(world).await;
 }

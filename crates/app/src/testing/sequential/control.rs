@@ -1,29 +1,27 @@
-//! The mode, the heartbeat, the effect of a restore on claims, withheld
-//! actions, and installed keys.
+//! The mode, the heartbeat, the effect of a restore on claims, and withheld
+//! actions.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use slipway_core::access::api_key::ApiKey;
 use slipway_core::access::audit::Actor;
 use slipway_core::blocker::{Blocker, BlockerCode};
 use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::catalog::blueprint_version::Engine;
 use slipway_core::commit::{Commit, Recheck, Write};
-use slipway_core::ids::{ApiKeyId, Partition, ProvisionedResourceId, Revision};
+use slipway_core::ids::{Partition, ProvisionedResourceId, Revision};
 use slipway_core::operations::control::{
     self, Control, LockedControl, Mark, MarkKey, Mode, ReplicaReport,
 };
 use slipway_core::text::Reason;
 use slipway_core::{ErrorKind, Phase, Refusal};
 
-use crate::access::port::{Install, Installed};
 use crate::broker::port::ResourceKey;
 use crate::ports::store::{Error, Page};
 use crate::testing::worker::{LEASE, released};
 use crate::testing::world::{World, refused};
 
-pub(super) fn actor() -> Actor {
+fn actor() -> Actor {
     Actor::new("suite")
 }
 
@@ -306,73 +304,4 @@ pub(super) async fn withheld_shows_what_is_withheld_and_what_is_unknown(world: &
         world.store.operations.withheld_unchecked().await.expect("a count") >= 4,
         "claimed is not looked at yet"
     );
-}
-
-pub(super) async fn a_first_key_is_installed_once_and_a_replacement_is_told_apart(world: &World) {
-    let key = |name: &str, short: &str| {
-        ApiKey::of_installation(ApiKeyId::new(world.uuid()), name, short, world.hash())
-    };
-    let install = async |key: &ApiKey, when| {
-        world.store.access.api_key_install(key, when, &actor()).await.expect("an answer")
-    };
-    let first = key("first", "ffffffff");
-    assert_eq!(install(&first, Install::First).await, Installed::Inserted);
-    let again = install(&first, Install::First).await;
-    assert_eq!(again, Installed::Unchanged, "the answer to the first call may be lost");
-    assert_eq!(install(&key("other", "gggggggg"), Install::First).await, Installed::Occupied);
-    assert_eq!(world.installed_key("gggggggg").await, None);
-    assert_eq!(install(&first, Install::Replace).await, Installed::Unchanged);
-    let second = key("first", "hhhhhhhh");
-    assert_eq!(install(&second, Install::Replace).await, Installed::Replaced);
-    assert_eq!(world.installed_key("ffffffff").await, None);
-    let revoked = ApiKey { revoked_at: Some(second_moment()), ..key("first", "iiiiiiii") };
-    install(&revoked, Install::Replace).await;
-    assert_eq!(
-        install(&key("first", "jjjjjjjj"), Install::First).await,
-        Installed::Replaced,
-        "none can be used"
-    );
-    let revoked = ApiKey { revoked_at: Some(second_moment()), ..key("first", "kkkkkkkk") };
-    assert_eq!(install(&revoked, Install::Replace).await, Installed::Replaced);
-    let again = ApiKey { revoked_at: None, ..revoked };
-    assert_eq!(install(&again, Install::Replace).await, Installed::Withdrawn, "a restart");
-    let another = ApiKey { revoked_at: Some(second_moment()), ..key("first", "llllllll") };
-    assert_eq!(install(&another, Install::Replace).await, Installed::Replaced);
-}
-
-fn second_moment() -> slipway_core::Timestamp {
-    slipway_core::Timestamp::from_micros(2)
-}
-
-/// Replicas that start together on an empty database install one key.
-pub(super) async fn of_many_first_keys_one_is_installed(world: &World) {
-    for _ in 0..20 {
-        let mut starts = tokio::task::JoinSet::new();
-        for _ in 0..4 {
-            let store = world.store.clone();
-            let short: String = world.uuid().simple().to_string().chars().rev().take(8).collect();
-            let id = ApiKeyId::new(world.uuid());
-            let key = ApiKey::of_installation(id, "raced", short, world.hash());
-            starts.spawn(async move {
-                let installed = store.access.api_key_install(&key, Install::First, &actor()).await;
-                (installed.expect("an answer"), key)
-            });
-        }
-        let mut winner = None;
-        while let Some(started) = starts.join_next().await {
-            let (installed, key) = started.expect("no panic");
-            if installed != Installed::Occupied {
-                assert!(winner.replace(key).is_none(), "two believe that theirs is the first");
-            }
-        }
-        let winner = winner.expect("one is installed");
-        let found = world.installed_key(&winner.short).await;
-        assert_eq!(found.as_ref(), Some(&winner), "the shown key is the one that works");
-        let id = ApiKeyId::new(world.uuid());
-        let other = ApiKey::of_installation(id, "raced", &winner.short[..7], world.hash());
-        let revoked = ApiKey { revoked_at: Some(second_moment()), ..other };
-        let by = actor();
-        let replaced = world.store.access.api_key_install(&revoked, Install::Replace, &by).await;
-        replaced.expect("room for the next round");
-    }
 }

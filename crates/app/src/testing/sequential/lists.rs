@@ -1,16 +1,10 @@
-//! Lists, pages and filters; the installation, the seed and the keys.
+//! Lists, pages and filters; the installation and the seed.
 
 use slipway_core::Phase;
-use slipway_core::Timestamp;
-use slipway_core::access::api_key::ApiKey;
-use slipway_core::ids::ApiKeyId;
 
-use crate::access::port::{Install, Installed};
 use crate::broker::port::ResourceFilter;
 use crate::ports::store::Page;
 use crate::testing::world::{PROJECT, World};
-
-use super::control::actor;
 
 pub(super) async fn the_database_answers_and_knows_its_installation(world: &World) {
     world.store.operations.ping().await.expect("the database answers");
@@ -30,30 +24,6 @@ pub(super) async fn a_seed_is_written_once(world: &World) {
     assert_eq!(before.blueprint, after.blueprint);
     assert_eq!(before.placement, after.placement);
     assert_eq!(before.attempt.cloud_credential_id(), after.attempt.cloud_credential_id());
-}
-
-pub(super) async fn keys_are_found_replaced_and_counted(world: &World) {
-    let key = |short: &str| {
-        ApiKey::of_installation(ApiKeyId::new(world.uuid()), "admin", short, world.hash())
-    };
-    let put = async |key: &ApiKey| {
-        let installed = world.store.access.api_key_install(key, Install::Replace, &actor()).await;
-        installed.expect("an answer")
-    };
-    let first = key("aaaaaaaa");
-    let count = world.usable_admins().await;
-    assert_eq!(put(&first).await, Installed::Inserted);
-    assert_eq!(world.installed_key("aaaaaaaa").await, Some(first));
-    assert_eq!(world.usable_admins().await, count + 1);
-
-    let second = ApiKey { expires_at: Some(Timestamp::from_micros(1)), ..key("bbbbbbbb") };
-    assert_eq!(put(&second).await, Installed::Replaced, "a key of the same name");
-    assert_eq!(world.installed_key("aaaaaaaa").await, None);
-    assert_eq!(world.installed_key("bbbbbbbb").await, Some(second));
-    assert_eq!(world.usable_admins().await, count, "an expired key");
-    let revoked = ApiKey { revoked_at: Some(Timestamp::from_micros(2)), ..key("cccccccc") };
-    assert_eq!(put(&revoked).await, Installed::Replaced, "a revoked key");
-    assert_eq!(world.usable_admins().await, count, "a revoked key");
 }
 
 /// Checks that a list read page by page equals the list read at once.

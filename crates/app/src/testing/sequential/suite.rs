@@ -6,16 +6,14 @@ use super::{
 };
 use crate::ports::Stores;
 use crate::testing::world::World;
-use crate::testing::{access, catalog, mesh};
+use crate::testing::{access, catalog, installed_keys, mesh};
 
 /// Runs the sequential half.
 pub async fn conformance(store: Stores) {
     let world = World::new(store).await;
     lists::the_database_answers_and_knows_its_installation(&world).await;
     lists::a_seed_is_written_once(&world).await;
-    control::a_first_key_is_installed_once_and_a_replacement_is_told_apart(&world).await;
-    control::of_many_first_keys_one_is_installed(&world).await;
-    lists::keys_are_found_replaced_and_counted(&world).await;
+    installed_keys::conformance(&world).await;
 
     declarations::a_declaration_is_there_as_it_was_declared(&world).await;
     declarations::what_is_missing_is_refused_by_name(&world).await;

@@ -1,5 +1,7 @@
-//! Keys: the administrators of the installation are never locked out, and a
-//! secret is valid for exactly as long as promised.
+//! Keys: the administrators of the installation are never locked out, a secret
+//! is valid for exactly as long as promised, and no withdrawn one comes back.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::access::AccessWrite;
 use proptest::prelude::*;
@@ -8,6 +10,7 @@ use uuid::Uuid;
 use super::*;
 use crate::access::key_text::ApiKeyText;
 use crate::fixtures::{at, mk_actor};
+use crate::ids::AuditEntryId;
 
 fn mk_key(id: u128) -> ApiKey {
     ApiKey {
@@ -31,7 +34,13 @@ fn mk_key(id: u128) -> ApiKey {
 fn mk_snapshot(now: i64, keys: &[ApiKey], wanted: Option<&ApiKey>) -> KeySnapshot {
     let now = at(now);
     let usable_admins = keys.iter().filter(|key| key.keeps_administration(now)).cloned().collect();
-    KeySnapshot { now, key: wanted.cloned(), project: None, usable_admins }
+    KeySnapshot {
+        now,
+        key: wanted.cloned(),
+        project: None,
+        usable_admins,
+        text: KnownText::default(),
+    }
 }
 
 fn mk_new(id: u128, role: Role, project: Option<&str>, lifetime: Option<u64>) -> NewKey {
@@ -48,74 +57,283 @@ fn mk_new(id: u128, role: Role, project: Option<&str>, lifetime: Option<u64>) ->
 }
 
 fn written(commit: &Commit) -> &ApiKey {
-    let [Write::Access(write)] = &commit.writes[..] else { panic!("{commit:?}") };
-    match write {
-        AccessWrite::ApiKeyInsert(key) | AccessWrite::ApiKeyUpdate(key) => key,
+    match commit.writes.first() {
+        Some(Write::Access(AccessWrite::ApiKeyInsert(key) | AccessWrite::ApiKeyUpdate(key))) => key,
         other => panic!("{other:?}"),
     }
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 enum Operation {
-    Create { role: Role, bound: bool, lifetime: Option<u64> },
+    Create {
+        role: Role,
+        bound: bool,
+        lifetime: Option<u64>,
+    },
     Revoke(usize),
-    Rotate(usize),
+    Rotate {
+        key: usize,
+        overlap: u64,
+    },
+    /// A start with a text that exists or existed, under one of a few names.
+    Start {
+        text: usize,
+        name: usize,
+    },
+    /// The same with a text that nobody has seen before, drawn or configured.
+    StartAnew {
+        name: usize,
+        when: Install,
+    },
     Pass(i64),
 }
 
 fn operation() -> impl Strategy<Value = Operation> {
     let role = prop_oneof![Just(Role::Viewer), Just(Role::Operator), Just(Role::Admin)];
     let lifetime = proptest::option::of(60_u64..5_000);
+    let overlap = prop_oneof![Just(0), 1..3_000_u64];
+    let when = prop_oneof![Just(Install::First), Just(Install::Replace)];
     prop_oneof![
-        (role, any::<bool>(), lifetime).prop_map(|(role, bound, lifetime)| Operation::Create {
-            role,
-            bound,
-            lifetime
-        }),
-        (0..20_usize).prop_map(Operation::Revoke),
-        (0..20_usize).prop_map(Operation::Rotate),
-        (1..4_000_i64).prop_map(Operation::Pass),
+        2 => (role, any::<bool>(), lifetime)
+            .prop_map(|(role, bound, lifetime)| Operation::Create { role, bound, lifetime }),
+        2 => (0..20_usize).prop_map(Operation::Revoke),
+        4 => (0..20_usize, overlap).prop_map(|(key, overlap)| Operation::Rotate { key, overlap }),
+        6 => (0..40_usize, 0..4_usize).prop_map(|(text, name)| Operation::Start { text, name }),
+        1 => (0..4_usize, when).prop_map(|(name, when)| Operation::StartAnew { name, when }),
+        2 => (1..4_000_i64).prop_map(Operation::Pass),
     ]
 }
 
-proptest! {
-    /// Whatever is requested, and however much time passes, some key can administer.
-    #[test]
-    fn nobody_is_locked_out(operations in proptest::collection::vec(operation(), 1..60)) {
-        let mut keys = vec![mk_key(1)];
-        let mut now = 1_000;
-        for operation in operations {
-            let decided = match operation {
-                Operation::Pass(seconds) => { now += seconds; continue }
-                Operation::Create { role, bound, lifetime } => {
-                    let project = bound.then_some("p");
-                    let new = mk_new(keys.len() as u128 + 1, role, project, lifetime);
-                    let mut snapshot = mk_snapshot(now, &keys, None);
-                    snapshot.project = bound.then(|| ProjectId::new(Uuid::from_u128(9)));
-                    create(&snapshot, &new, &mk_actor())
-                }
-                Operation::Revoke(which) => {
-                    let key = &keys[which % keys.len()];
-                    let snapshot = mk_snapshot(now, &keys, Some(key));
-                    revoke(&snapshot, Expected::Any, None, &mk_actor())
-                }
-                Operation::Rotate(which) => {
-                    let key = &keys[which % keys.len()];
-                    let secret = NewSecret { short: "next".to_owned(), hash: SecretHash::of(b"n") };
-                    let snapshot = mk_snapshot(now, &keys, Some(key));
-                    rotate(&snapshot, &secret, Duration::ZERO, Expected::Any, &mk_actor())
-                }
-            };
-            if let Ok(commit) = decided && !commit.is_empty() {
-                let key = written(&commit).clone();
-                match keys.iter_mut().find(|known| known.id == key.id) {
-                    Some(known) => *known = key,
-                    None => keys.push(key),
-                }
-            }
-            prop_assert!(keys.iter().any(|key| key.keeps_administration(at(now))), "{keys:#?}");
+/// An installation as a store keeps it, and beside it what people were promised:
+/// `ends_at` has the time from which on each text must never be accepted again.
+struct Model {
+    now: i64,
+    keys: Vec<ApiKey>,
+    withdrawn: Vec<SecretHash>,
+    audited: BTreeSet<AuditEntryId>,
+    texts: Vec<ApiKeyText>,
+    ends_at: BTreeMap<String, Timestamp>,
+}
+
+impl Model {
+    fn started() -> Self {
+        let mut model = Self {
+            now: 1_000,
+            keys: Vec::new(),
+            withdrawn: Vec::new(),
+            audited: BTreeSet::new(),
+            texts: Vec::new(),
+            ends_at: BTreeMap::new(),
+        };
+        let first = model.draw();
+        assert_eq!(model.start(&first, 0, Install::Replace), Installed::Inserted);
+        model
+    }
+
+    fn draw(&mut self) -> ApiKeyText {
+        let number = self.texts.len() as u64;
+        let (mut short, mut long) = ([7; 6], [9; 24]);
+        short[..4].copy_from_slice(&(number as u32).to_be_bytes());
+        long[..8].copy_from_slice(&number.to_be_bytes());
+        let text = ApiKeyText::parse(ApiKeyText::mint(short, long).expose()).unwrap();
+        self.texts.push(text.clone());
+        text
+    }
+
+    fn snapshot(&self, wanted: Option<&ApiKey>) -> KeySnapshot {
+        mk_snapshot(self.now, &self.keys, wanted)
+    }
+
+    fn start(&mut self, text: &ApiKeyText, name: usize, when: Install) -> Installed {
+        let name = ["admin", "root", "key-2", "key-3"][name];
+        let holds = |key: &&ApiKey| {
+            let before = key.previous.as_ref().map(|previous| previous.hash);
+            key.short == text.short || key.hash == text.hash || before == Some(text.hash)
+        };
+        let snapshot = KeySnapshot {
+            text: KnownText {
+                holders: self.keys.iter().filter(holds).cloned().collect(),
+                withdrawn: self.withdrawn.contains(&text.hash),
+            },
+            ..self.snapshot(self.keys.iter().find(|key| key.name == name))
+        };
+        let new = InstalledKey {
+            id: ApiKeyId::new(Uuid::from_u128(1_000 + self.keys.len() as u128)),
+            name: name.to_owned(),
+            secret: NewSecret { short: text.short.clone(), hash: text.hash },
+        };
+        let (installed, commit) = install(&snapshot, &new, when, &mk_actor());
+        let writes = matches!(installed, Installed::Inserted | Installed::Replaced);
+        assert_eq!((commit.is_empty(), commit.audit.len()), (!writes, usize::from(writes)));
+        if let (Installed::Replaced, Some(before)) = (installed, &snapshot.key) {
+            self.end(before, at(self.now));
+        }
+        self.write(&commit);
+        installed
+    }
+
+    /// All texts of the key end, those of an earlier rotation at this time too.
+    fn end(&mut self, key: &ApiKey, when: Timestamp) {
+        let previous = key.previous.iter().map(|previous| &previous.short);
+        for short in previous.chain([&key.short]) {
+            let end = self.ends_at.entry(short.clone()).or_insert(when);
+            *end = when.min(*end);
         }
     }
+
+    fn write(&mut self, commit: &Commit) {
+        for entry in &commit.audit {
+            assert!(self.audited.insert(entry.id), "two entries with one id: {entry:?}");
+        }
+        for write in &commit.writes {
+            match write {
+                Write::Access(AccessWrite::HashWithdraw(hash)) => self.withdrawn.push(*hash),
+                Write::Access(AccessWrite::ApiKeyInsert(key) | AccessWrite::ApiKeyUpdate(key)) => {
+                    // The unique indexes of the store.
+                    let clash = |other: &&ApiKey| {
+                        other.id != key.id && (other.name == key.name || other.short == key.short)
+                    };
+                    assert_eq!(self.keys.iter().find(clash), None, "{key:?}");
+                    match self.keys.iter_mut().find(|known| known.id == key.id) {
+                        Some(known) => {
+                            *known = ApiKey { revision: key.revision.next(), ..key.clone() }
+                        }
+                        None => self.keys.push(key.clone()),
+                    }
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    fn run(&mut self, operation: Operation) {
+        let decided = match operation {
+            Operation::Pass(seconds) => {
+                self.now += seconds;
+                return;
+            }
+            Operation::Start { text, name } => {
+                let text = self.texts[text % self.texts.len()].clone();
+                self.start(&text, name, Install::Replace);
+                return;
+            }
+            Operation::StartAnew { name, when } => {
+                let text = self.draw();
+                self.start(&text, name, when);
+                return;
+            }
+            Operation::Create { role, bound, lifetime } => {
+                let text = self.draw();
+                let project = bound.then_some("p");
+                let mut new = mk_new(self.keys.len() as u128 + 1, role, project, lifetime);
+                new.secret = NewSecret { short: text.short, hash: text.hash };
+                let holder = self.keys.iter().find(|key| key.name == new.name);
+                let mut snapshot = self.snapshot(holder);
+                snapshot.project = bound.then(|| ProjectId::new(Uuid::from_u128(9)));
+                create(&snapshot, &new, &mk_actor())
+            }
+            Operation::Revoke(which) => {
+                let key = self.keys[which % self.keys.len()].clone();
+                let decided = revoke(&self.snapshot(Some(&key)), Expected::Any, None, &mk_actor());
+                if decided.is_ok() {
+                    self.end(&key, at(self.now));
+                }
+                decided
+            }
+            Operation::Rotate { key, overlap } => {
+                let key = self.keys[key % self.keys.len()].clone();
+                let text = self.draw();
+                let secret = NewSecret { short: text.short, hash: text.hash };
+                let overlap = Duration::from_secs(overlap);
+                let snapshot = self.snapshot(Some(&key));
+                let decided = rotate(&snapshot, &secret, overlap, Expected::Any, &mk_actor());
+                if decided.is_ok() {
+                    let current = ApiKey { previous: None, ..key.clone() };
+                    self.end(&current, at(self.now).plus(overlap));
+                    if let Some(previous) = key.previous {
+                        self.end(&ApiKey { short: previous.short, ..current }, at(self.now));
+                    }
+                }
+                decided
+            }
+        };
+        if let Ok(commit) = decided {
+            self.write(&commit);
+        }
+    }
+
+    fn check(&mut self) {
+        let now = at(self.now);
+        for key in self.keys.clone() {
+            if let Some(expires_at) = key.expires_at {
+                self.end(&key, expires_at);
+            }
+        }
+        for text in &self.texts {
+            let ended = self.ends_at.get(&text.short).is_some_and(|end| now >= *end);
+            let holder = self.keys.iter().find(|key| key.accepts(text, now));
+            assert!(!ended || holder.is_none(), "{text:?} ended and is accepted by {holder:?}");
+        }
+        let admin = self.keys.iter().any(|key| key.keeps_administration(now));
+        assert!(admin, "nobody can administer: {:#?}", self.keys);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    /// Whatever is requested and configured, however often it starts and however
+    /// much time passes: a text that was withdrawn or has expired is accepted by no
+    /// key, and some key can administer.
+    #[test]
+    fn no_withdrawn_text_comes_back_and_nobody_is_locked_out(
+        operations in proptest::collection::vec(operation(), 1..60)
+    ) {
+        let mut model = Model::started();
+        for operation in operations {
+            model.run(operation);
+            model.check();
+        }
+    }
+}
+
+/// A start with the text of the first configuration, after two rotations: the
+/// text stays withdrawn under every name, and the current one stays valid.
+#[test]
+fn a_start_after_two_rotations_changes_nothing() {
+    let mut model = Model::started();
+    for overlap in [0, 60] {
+        model.run(Operation::Rotate { key: 0, overlap });
+    }
+    let before = model.keys.clone();
+    for (text, name) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+        let text = model.texts[text].clone();
+        assert_eq!(model.start(&text, name, Install::Replace), Installed::Withdrawn);
+    }
+    let current = model.texts[2].clone();
+    for name in [0, 1] {
+        assert_eq!(model.start(&current, name, Install::Replace), Installed::Unchanged);
+    }
+    assert_eq!(model.keys, before);
+    // Not even with another short part: the secret was withdrawn.
+    let disguised = ApiKeyText { short: "zzzzzzzz".to_owned(), hash: model.texts[0].hash };
+    assert_eq!(model.start(&disguised, 0, Install::Replace), Installed::Withdrawn);
+}
+
+/// A text of somebody who is no administrator does not become an admin key.
+#[test]
+fn a_start_promotes_no_other_key() {
+    let mut model = Model::started();
+    model.run(Operation::Create { role: Role::Viewer, bound: false, lifetime: None });
+    let viewer = model.texts[1].clone();
+    let disguised = ApiKeyText { short: "zzzzzzzz".to_owned(), hash: viewer.hash };
+    let clashing = ApiKeyText { short: viewer.short.clone(), hash: SecretHash::of(b"other") };
+    for (text, name) in [(&viewer, 0), (&viewer, 2), (&disguised, 2), (&clashing, 0)] {
+        assert_eq!(model.start(text, name, Install::Replace), Installed::Taken, "{text:?} {name}");
+    }
+    // A key may get another secret with its own short part.
+    assert_eq!(model.start(&clashing, 2, Install::Replace), Installed::Replaced);
+    assert_eq!(model.start(&viewer, 0, Install::Replace), Installed::Withdrawn);
 }
 
 #[test]

@@ -1,10 +1,9 @@
-//! The table of API keys as people manage it. `keys.rs` installs keys at the
-//! start of the binary.
+//! The table of API keys.
 
-use slipway_app::access::port::KeyTarget;
+use slipway_app::access::port::{KeyCandidate, KeyTarget};
 use slipway_app::ports::store::Page;
 use slipway_core::access::api_key::{ApiKey, Previous};
-use slipway_core::access::api_key_rules::KeySnapshot;
+use slipway_core::access::api_key_rules::{KeySnapshot, KnownText, NewSecret};
 use slipway_core::access::role::Role;
 use slipway_core::ids::{ApiKeyId, ProjectId, Revision};
 use slipway_core::nodes::token::SecretHash;
@@ -15,16 +14,22 @@ use super::operations::control;
 use super::page::{Query, after, as_id, fetch_one, now, readable};
 use super::row_set::RowSet;
 use super::table::{self, Lock, Table};
-use super::{Connection, Row, rows};
+use super::{Connection, Row, rows, withdrawn_keys};
 use crate::failure::Failure;
 use crate::fault::Fault;
 
+/// With the database's clock, by which keys expire: who authenticates needs both,
+/// and by one statement.
 macro_rules! select {
     () => {
-        "SELECT k.id, k.revision, k.name, k.role, k.project_id, k.short, k.hash, \
+        concat!(
+            "SELECT ",
+            sql!(now),
+            " AS now, k.id, k.revision, k.name, k.role, k.project_id, k.short, k.hash, \
          k.previous_short, k.previous_hash, k.previous_until, k.created_by, k.created_at, \
          k.rotated_at, k.expires_at, k.revoked_at, (SELECT p.deleted_at FROM projects p \
          WHERE p.id = k.project_id) AS project_deleted_at FROM api_keys k "
+        )
     };
 }
 
@@ -55,17 +60,20 @@ impl Table for ApiKey {
     /// keys waits; then the project, so that it cannot be deleted meanwhile.
     async fn load(connection: &mut Connection, key: &KeyTarget) -> Result<KeySnapshot, Failure> {
         control::lock(connection).await?;
-        let (key, project) = match key {
-            KeyTarget::New { name, project } => {
+        let (mut project, mut text) = (None, KnownText::default());
+        let key = match key {
+            KeyTarget::New { name, project: reference } => {
                 let holder = by_name(connection, name).await?;
-                let project = match project {
-                    Some(reference) => project::lock(connection, reference).await?,
-                    None => None,
-                };
-                (holder, project.map(|project| project.id))
+                if let Some(reference) = reference {
+                    let found = project::lock(connection, reference).await?;
+                    project = found.map(|project| project.id);
+                }
+                holder
             }
-            KeyTarget::Existing(id) => {
-                (table::lock::<Self>(connection, &id.to_string()).await?, None)
+            KeyTarget::Existing(id) => table::lock::<Self>(connection, &id.to_string()).await?,
+            KeyTarget::Installed { name, secret } => {
+                text = known(connection, secret).await?;
+                by_name(connection, name).await?
             }
         };
         let admins = sqlx::query(concat!(
@@ -78,7 +86,7 @@ impl Table for ApiKey {
         let now = now(connection).await?;
         let mut usable_admins = readable(ApiKeyId::KIND, &admins, Self::read);
         usable_admins.retain(|key| key.keeps_administration(now));
-        Ok(KeySnapshot { now, key, project, usable_admins })
+        Ok(KeySnapshot { now, key, project, usable_admins, text })
     }
 
     fn read(row: &Row) -> Result<Self, Fault> {
@@ -121,7 +129,7 @@ impl Table for ApiKey {
 pub(crate) async fn candidates(
     connection: &mut Connection,
     short: &str,
-) -> Result<Vec<ApiKey>, Failure> {
+) -> Result<Vec<KeyCandidate>, Failure> {
     let found = sqlx::query(concat!(
         select!(),
         "WHERE (k.short = $1 OR k.previous_short = $1) AND NOT EXISTS (SELECT 1 FROM projects p \
@@ -130,16 +138,39 @@ pub(crate) async fn candidates(
     .bind(short)
     .fetch_all(&mut *connection)
     .await?;
-    Ok(readable(ApiKeyId::KIND, &found, ApiKey::read))
+    let read =
+        |row: &Row| Ok(KeyCandidate { key: ApiKey::read(row)?, now: rows::time(row, "now")? });
+    Ok(readable(ApiKeyId::KIND, &found, read))
+}
+
+/// What is known of the text of a key. Reads all keys; only a start asks.
+async fn known(connection: &mut Connection, secret: &NewSecret) -> Result<KnownText, Failure> {
+    let found = sqlx::query(concat!(
+        select!(),
+        "WHERE k.short = $1 OR k.hash = $2 OR k.previous_hash = $2 ORDER BY k.id"
+    ))
+    .bind(&secret.short)
+    .bind(&secret.hash.as_bytes()[..])
+    .fetch_all(&mut *connection)
+    .await?;
+    let holders = readable(ApiKeyId::KIND, &found, ApiKey::read);
+    // The text of a key that cannot be read counts as withdrawn, not as unknown.
+    let withdrawn =
+        holders.len() < found.len() || withdrawn_keys::contain(connection, &secret.hash).await?;
+    Ok(KnownText { holders, withdrawn })
 }
 
 /// The key of this name, even if it is revoked.
-pub(crate) async fn by_name(
-    connection: &mut Connection,
-    name: &str,
-) -> Result<Option<ApiKey>, Failure> {
+async fn by_name(connection: &mut Connection, name: &str) -> Result<Option<ApiKey>, Failure> {
     let query = sqlx::query(concat!(select!(), "WHERE k.name = $1")).bind(name);
     fetch_one(connection, query, "id", ApiKey::read).await
+}
+
+fn stored_role(key: &ApiKey) -> String {
+    match key.project_id {
+        Some(_) => format!("{BOUND}{}", key.role),
+        None => key.role.to_string(),
+    }
 }
 
 fn hash(column: &'static str, bytes: &[u8]) -> Result<SecretHash, Fault> {
@@ -149,10 +180,7 @@ fn hash(column: &'static str, bytes: &[u8]) -> Result<SecretHash, Fault> {
 pub(crate) const INSERT: RowSet<ApiKey> = insert_rows!(guarded, "api_keys", |key: &ApiKey| {
     id: uuid = key.id,
     name: text = key.name,
-    role: text = match key.project_id {
-        Some(_) => format!("{BOUND}{}", key.role),
-        None => key.role.to_string(),
-    },
+    role: text = stored_role(key),
     project_id: uuid = key.project_id,
     short: text = key.short,
     hash: bytes = key.hash.as_bytes(),
@@ -162,11 +190,14 @@ pub(crate) const INSERT: RowSet<ApiKey> = insert_rows!(guarded, "api_keys", |key
 });
 
 pub(crate) const UPDATE: RowSet<ApiKey> = update_rows!(undated, "api_keys" by id, |key: &ApiKey| {
+    role: text = stored_role(key),
+    project_id: uuid = key.project_id,
     short: text = key.short,
     hash: bytes = key.hash.as_bytes(),
     previous_short: text = key.previous.as_ref().map(|previous| &previous.short),
     previous_hash: bytes = key.previous.as_ref().map(|previous| previous.hash.as_bytes()),
     previous_until: time = key.previous.as_ref().map(|previous| previous.until),
     rotated_at: time = key.rotated_at,
+    expires_at: time = key.expires_at,
     revoked_at: time = key.revoked_at,
 });

@@ -89,17 +89,6 @@ pub(crate) async fn find(
 fn hydrate_entry(row: &Row) -> Result<AnsweredEntry, Fault> {
     let hash: Vec<u8> = rows::get(row, "body_hash")?;
     let key: String = rows::get(row, "idempotency_key")?;
-    let status: Option<i32> = rows::get(row, "answer_status")?;
-    let answer = match status {
-        None => None,
-        Some(status) => Some(Answer {
-            status: u16::try_from(status)
-                .map_err(|_| Fault::new("answer_status", "is no HTTP status"))?,
-            location: rows::get(row, "answer_location")?,
-            etag: rows::get(row, "answer_etag")?,
-            body: rows::get::<Option<String>>(row, "answer_body")?.unwrap_or_default(),
-        }),
-    };
     let record = Entry {
         id: rows::get(row, "id")?,
         request: Request {
@@ -112,23 +101,40 @@ fn hydrate_entry(row: &Row) -> Result<AnsweredEntry, Fault> {
         },
         subject_id: rows::get(row, "subject_id")?,
     };
-    Ok(AnsweredEntry { record, answer })
+    Ok(AnsweredEntry { record, answer: hydrate_answer(row)? })
 }
 
+fn hydrate_answer(row: &Row) -> Result<Option<Answer>, Fault> {
+    let Some(status) = rows::get::<Option<i32>>(row, "answer_status")? else { return Ok(None) };
+    Ok(Some(Answer {
+        status: u16::try_from(status)
+            .map_err(|_| Fault::new("answer_status", "is no HTTP status"))?,
+        location: rows::get(row, "answer_location")?,
+        etag: rows::get(row, "answer_etag")?,
+        body: rows::get::<Option<String>>(row, "answer_body")?.unwrap_or_default(),
+    }))
+}
+
+/// Stores and reads by one statement. Of two concurrent ones the second waits for
+/// the first, finds its answer, and writes that again.
 pub(crate) async fn answer(
     connection: &mut Connection,
     (id, answer): (Uuid, &Answer),
-) -> Result<(), Failure> {
-    sqlx::query(
-        "UPDATE idempotency_keys SET answer_status = $2, answer_location = $3, \
-         answer_etag = $4, answer_body = $5 WHERE id = $1 AND answer_status IS NULL",
+) -> Result<Option<Answer>, Failure> {
+    let row = sqlx::query(
+        "UPDATE idempotency_keys SET answer_status = coalesce(answer_status, $2), \
+         answer_location = CASE WHEN answer_status IS NULL THEN $3 ELSE answer_location END, \
+         answer_etag = CASE WHEN answer_status IS NULL THEN $4 ELSE answer_etag END, \
+         answer_body = CASE WHEN answer_status IS NULL THEN $5 ELSE answer_body END \
+         WHERE id = $1 RETURNING id, answer_status, answer_location, answer_etag, answer_body",
     )
     .bind(id)
     .bind(i32::from(answer.status))
     .bind(answer.location.as_deref())
     .bind(answer.etag.as_deref())
     .bind(&answer.body)
-    .execute(&mut *connection)
+    .fetch_optional(&mut *connection)
     .await?;
-    Ok(())
+    let stored = row.map(|row| super::page::hydrate(&row, "id", hydrate_answer)).transpose()?;
+    Ok(stored.flatten())
 }

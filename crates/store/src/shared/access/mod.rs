@@ -3,13 +3,13 @@
 pub(crate) mod api_keys;
 pub(crate) mod audit;
 pub(crate) mod idempotency;
-pub(crate) mod installed_keys;
 pub(crate) mod port;
 pub(crate) mod prune;
 pub(crate) mod scope;
+pub(crate) mod withdrawn_keys;
 pub(crate) mod write;
 
 use super::{
     Backend, Connection, Db, Row, broker, catalog, deletion, json_values, nodes, operations, page,
-    row_set, rows, table, transaction, writes,
+    row_set, rows, table, writes,
 };

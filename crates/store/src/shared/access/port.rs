@@ -3,27 +3,24 @@
 use std::time::Duration;
 
 use slipway_app::access::port::{
-    AnsweredEntry, AuditFilter, AuditLine, AuditOrder, AuditPruned, Install, Installed, Owned,
+    AnsweredEntry, AuditFilter, AuditLine, AuditOrder, AuditPruned, KeyCandidate, Owned,
 };
 use slipway_app::ports::store::{Error, Page};
 use slipway_app::ports::{AccessStore, Listed};
-use slipway_core::access::api_key::ApiKey;
-use slipway_core::access::audit::Actor;
 use slipway_core::access::idempotency::Answer;
 use slipway_core::ids::{AuditEntryId, ProjectId};
 use uuid::Uuid;
 
-use super::{Backend, api_keys, audit, idempotency, installed_keys, prune, scope};
+use super::{Backend, api_keys, audit, idempotency, prune, scope};
 
 port! {
     AccessStore {
         read audit_list(filter: &AuditFilter, order: AuditOrder, page: Page<AuditEntryId>)
             -> Listed<AuditLine> = audit::list;
-        read api_key_candidates(short: &str) -> Vec<ApiKey> = api_keys::candidates;
-        write api_key_install(key: &ApiKey, when: Install, actor: &Actor)
-            -> Installed = installed_keys::install;
+        read api_key_candidates(short: &str) -> Vec<KeyCandidate> = api_keys::candidates;
         read idempotency_find(caller: &str, key: &str) -> Option<AnsweredEntry> = idempotency::find;
-        statement idempotency_answer(record: Uuid, answer: &Answer) -> () = idempotency::answer;
+        statement idempotency_answer(record: Uuid, answer: &Answer)
+            -> Option<Answer> = idempotency::answer;
         read project_of(owned: Owned) -> Option<ProjectId> = scope::project_of;
     }
     by_hand {

@@ -3,7 +3,7 @@
 
 use slipway_core::access::AccessWrite;
 
-use super::{Connection, api_keys, idempotency, table};
+use super::{Connection, api_keys, idempotency, table, withdrawn_keys};
 use crate::failure::Failure;
 
 pub(crate) async fn apply(connection: &mut Connection, write: &AccessWrite) -> Result<(), Failure> {
@@ -12,6 +12,7 @@ pub(crate) async fn apply(connection: &mut Connection, write: &AccessWrite) -> R
             table::insert(connection, &api_keys::INSERT, row, "name").await
         }
         AccessWrite::ApiKeyUpdate(row) => table::update(connection, &api_keys::UPDATE, row).await,
+        AccessWrite::HashWithdraw(hash) => withdrawn_keys::insert(connection, hash).await,
         AccessWrite::IdempotencyInsert(row) => idempotency::insert(connection, row).await,
     }
 }
