@@ -126,6 +126,7 @@ mod tests {
     use super::{Change, Kind, Ledger, What};
 
     const LIVES: What = What::Written { terminating: false, claim: None };
+    const NONE: [usize; 0] = [];
     const GOES: What = What::Written { terminating: true, claim: None };
 
     fn claimed(claim: i64) -> What {
@@ -170,7 +171,7 @@ mod tests {
             (Namespace, GOES),
             (Namespace, What::Gone),
         ];
-        assert_eq!(after_made(&life), []);
+        assert_eq!(after_made(&life), NONE);
     }
 
     #[test]
@@ -195,7 +196,7 @@ mod tests {
     #[test]
     fn the_claims_on_a_composite_only_grow() {
         assert_eq!(after_made(&[(Composite, claimed(3)), (Composite, claimed(2))]), [5]);
-        assert_eq!(after_made(&[(Composite, claimed(3)), (Composite, claimed(3))]), []);
+        assert_eq!(after_made(&[(Composite, claimed(3)), (Composite, claimed(3))]), NONE);
     }
 
     #[test]
