@@ -64,8 +64,8 @@ pub struct Previous {
 
 impl ApiKey {
     /// An admin key for the whole installation, as the binary installs it at
-    /// startup. The database sets the time of creation.
-    pub fn of_installation(
+    /// startup, without the time of its creation.
+    pub(super) fn of_installation(
         id: ApiKeyId,
         name: impl Into<String>,
         short: impl Into<String>,
