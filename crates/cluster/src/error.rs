@@ -261,7 +261,7 @@ mod tests {
     fn a_request_that_was_not_waited_for_is_not_answered() {
         let reason = |code| Error::classify("apply x", &refusal(code, "R", None)).reason;
         assert_eq!([reason(502), reason(504)], [Reason::NoAnswer, Reason::NoAnswer]);
-        assert_eq!([reason(500), reason(503)], [Reason::Refused, Reason::Refused]);
+        assert_eq!([reason(500), reason(503)], [Reason::Refused, Reason::Unavailable]);
     }
 
     #[test]

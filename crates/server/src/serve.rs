@@ -31,7 +31,7 @@ use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 use peer::Peer;
 pub use peer::Proxy;
 use service::ConnectionService;
-pub(crate) use service::refuse_overload;
+pub(crate) use service::{count_for_key, refuse_overload};
 use slots::{Slot, SlotLimits, Slots};
 pub use tls::{Tls, TlsError, TlsFiles};
 use write_timeout::WriteTimeout;
@@ -75,15 +75,17 @@ const LIMITS: Limits = Limits {
         connections: 768,
         connections_of_peer: 384,
         requests_of_peer: 384,
+        requests_of_key: 128,
         requests: 704,
     },
     lasting: 512,
 };
 
-/// Behind a proxy its connections are those of everybody, and it keeps them for
-/// a minute or so: one that we close first may break a request that it sends at
-/// that moment.
+/// Behind a proxy its connections are those of everybody. It opens some ahead of
+/// their use and keeps them for a minute or so: one that we close first may break
+/// a request that it sends at that moment.
 const BEHIND_PROXY: Limits = Limits {
+    first: Duration::from_secs(75),
     header: Duration::from_secs(75),
     slots: SlotLimits { connections_of_peer: LIMITS.slots.connections, ..LIMITS.slots },
     ..LIMITS
@@ -95,6 +97,7 @@ const PROBES: Limits = Limits {
         connections: 32,
         connections_of_peer: 16,
         requests_of_peer: 16,
+        requests_of_key: 16,
         requests: 32,
     },
     lasting: 16,

@@ -14,8 +14,8 @@ use crate::config::InvalidConfig;
 pub(crate) enum Error {
     #[error(transparent)]
     Config(#[from] InvalidConfig),
-    #[error("{address} is in use; stop what listens there, or choose another with --listen")]
-    PortInUse { address: String },
+    #[error("{address} is in use; stop what listens there, or choose another with {flag}")]
+    PortInUse { address: String, flag: &'static str },
     #[error("cannot listen on {address}: {source}")]
     Listen { address: String, source: std::io::Error },
     #[error("{0}; correct `tls_cert` and `tls_key`")]

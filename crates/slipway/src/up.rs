@@ -56,7 +56,7 @@ pub(crate) async fn up(layer: Box<Layer>) -> Result<(), Error> {
     // Files and ports before the database: the cheaper refusals first.
     let tls = config.tls.clone().map(Tls::open).transpose()?;
     let authorities = listeners::authorities(&config).await?;
-    let listener = listeners::bind(config.listen).await?;
+    let listener = listeners::bind(&config).await?;
     let probes = listeners::bind_probes(&config).await?;
     let address = listener.local_addr().map_err(Error::io("read the address"))?;
     let url = config.public_url.clone().unwrap_or_else(|| config.url_at(address));

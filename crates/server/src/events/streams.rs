@@ -200,7 +200,7 @@ impl EventStreams {
             };
             if open.of_holder.get(holder).is_some_and(|count| *count >= share) {
                 let problem = format!(
-                    "{share} streams of {whose} are open, which is its share; close one, {instead}"
+                    "{share} streams of {whose} are open, which is the share; close one, {instead}"
                 );
                 return Err(
                     Refusal::new(ErrorKind::RateLimited, problem).with(retry_after(AFTER_SHARE))

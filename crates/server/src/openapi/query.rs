@@ -26,6 +26,10 @@ pub(super) fn query(name: &str) -> (&'static str, Value) {
         "blocked" => ("`true`, `false`, or the code of a blocker.", text),
         "show_deleted" => ("Deleted ones too.", json!({ "type": "boolean", "default": false })),
         "reason" => ("Why; kept in the audit.", text),
+        "attempt" => (
+            "The attempt with this id; by default the current one.",
+            json!({ "type": "string", "format": "uuid" }),
+        ),
         "cloud" => ("Only of this cloud, by name or id.", text),
         "name" => ("Only the one of this name.", text),
         "state" => (

@@ -14,6 +14,7 @@ use super::row::Route;
 use crate::correlation::CorrelationId;
 use crate::error::Rejection;
 use crate::request::bearer;
+use crate::serve::count_for_key;
 use crate::state::ServerState;
 
 /// A row, and the state to check a caller against it.
@@ -41,6 +42,9 @@ pub(crate) async fn guard(
     let key = Secret::new(bearer(request.headers()).unwrap_or_default());
     match guard.admit(&key, &correlation_id.unwrap_or_default()).await {
         Ok(admitted) => {
+            if let Err(refusal) = count_for_key(&request, admitted.caller.key_id) {
+                return Rejection::from(refusal).into_response();
+            }
             request.extensions_mut().insert(admitted);
             next.run(request).await
         }

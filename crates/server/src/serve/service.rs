@@ -6,7 +6,7 @@
 //! for the next request, so hyper closes such a connection, and a client that
 //! keeps it for a next request finds it broken. So a short rest is read first;
 //! otherwise the answer says `Connection: close`, and the connection is closed
-//! only after the client could read that ([`super::linger`]).
+//! only after the client could read that ([`super::close`]).
 
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
@@ -27,6 +27,7 @@ use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
 use hyper::service::Service;
 use hyper_util::service::TowerToHyperService;
 use slipway_core::error::Refusal;
+use slipway_core::ids::ApiKeyId;
 use tokio::time::timeout;
 
 use super::peer::{Peer, Proxy};
@@ -53,6 +54,19 @@ pub(super) struct ConnectionService {
 #[derive(Debug, Clone)]
 struct Overload(Refusal);
 
+/// The slot that a request is served in.
+#[derive(Debug, Clone)]
+struct RequestSlot(Arc<Slot>);
+
+/// Counts a request that was admitted with this key, or refuses it.
+pub(crate) fn count_for_key(request: &Request, key: Option<ApiKeyId>) -> Result<(), Refusal> {
+    match (request.extensions().get::<RequestSlot>(), key) {
+        (Some(RequestSlot(slot)), Some(key)) => slot.admitted(key),
+        // Not on a connection, as in tests of the router.
+        _ => Ok(()),
+    }
+}
+
 /// Refuses what [`ConnectionService`] found to be too many. A layer of the
 /// protocols' routers, so that each writes its own document, and probes pass.
 pub(crate) async fn refuse_overload(request: Request, next: Next) -> Response {
@@ -74,6 +88,7 @@ impl Service<http::Request<Incoming>> for ConnectionService {
         let rest = Rest::default();
         let (slot, left) = (Arc::clone(&self.slot), Arc::clone(&rest));
         let mut request = request.map(|body| RequestBody { body: Some(body), slot, left });
+        request.extensions_mut().insert(RequestSlot(Arc::clone(&self.slot)));
         if let Err(refusal) = begun {
             request.extensions_mut().insert(Overload(refusal));
         }

@@ -3,20 +3,23 @@
 //!
 //! Only a connection whose request has arrived is protected. All others (new,
 //! idle, in the middle of a request) cost their clients nothing to open and so
-//! yield to a newcomer: those of the peer that has most connections first, of
-//! these the new ones before the idle ones before those with half a request, and
-//! the one first that has waited longest. So idle connections keep nobody out,
-//! from whatever address they come, and many nodes behind one address may use
-//! everything that nobody else needs.
+//! yield to a newcomer: the one that has waited longest, of the peer that has most
+//! connections. What it waits for must not count: an order among these would be
+//! one that an attacker can stay behind, while every other client of the same
+//! address begins with a new connection. So idle connections keep nobody out, from
+//! whatever address they come, and many nodes behind one address may use what
+//! nobody else needs.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use slipway_core::error::{ErrorKind, Refusal};
+use slipway_core::ids::ApiKeyId;
 use tokio::sync::Notify;
 
 use super::peer::Peer;
+use crate::rate::retry_after;
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SlotLimits {
@@ -26,13 +29,15 @@ pub(super) struct SlotLimits {
     pub(super) connections_of_peer: usize,
     /// Requests of one peer that are answered or arrive.
     pub(super) requests_of_peer: usize,
+    /// Requests of one key that are answered, from whatever peers.
+    pub(super) requests_of_key: usize,
     /// Requests that are answered at once. Fewer than connections, so that one
     /// too many gets an answer that says so, and probes get theirs.
     pub(super) requests: usize,
 }
 
-/// What a connection does, in the order in which they yield.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+/// What a connection does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Activity {
     /// It has not sent a request yet.
     New,
@@ -67,6 +72,8 @@ struct Entry {
     since: u64,
     /// The peer whose request it serves; behind a proxy not the connection's.
     request_of: Option<Peer>,
+    /// The key that its request was admitted with.
+    key: Option<ApiKeyId>,
     displaced: Arc<Notify>,
 }
 
@@ -111,6 +118,7 @@ impl Slots {
             activity: Activity::New,
             since: id,
             request_of: None,
+            key: None,
             displaced: Arc::clone(&displaced),
         };
         table.entries.insert(id, entry);
@@ -140,7 +148,7 @@ impl Table {
             .iter()
             .filter(|(_, entry)| entry.activity != Activity::Answering && may(entry))
             .filter(|(_, entry)| of_peer[&entry.peer] >= own)
-            .min_by_key(|(_, entry)| (Reverse(of_peer[&entry.peer]), entry.activity, entry.since))
+            .min_by_key(|(_, entry)| (Reverse(of_peer[&entry.peer]), entry.since))
             .map(|(id, _)| *id)
     }
 }
@@ -155,7 +163,8 @@ impl Slot {
         let answering = |entry: &&Entry| entry.activity == Activity::Answering;
         let answered = table.entries.values().filter(answering).count();
         let activity = if arrived { Activity::Answering } else { Activity::Arriving };
-        table.change(self.id, activity, Some(peer));
+        table.change(self.id, activity);
+        table.serve_for(self.id, Some(peer));
         if others >= limits.requests_of_peer {
             return Err(Refusal::new(
                 ErrorKind::RateLimited,
@@ -164,7 +173,7 @@ impl Slot {
                      try again in a moment"
                 ),
             )
-            .with(crate::rate::retry_after(1)));
+            .with(retry_after(1)));
         }
         if answered >= limits.requests {
             return Err(Refusal::new(
@@ -175,16 +184,37 @@ impl Slot {
         Ok(())
     }
 
+    /// The request was admitted with this key. An error if the key has too many:
+    /// whoever reads long answers slowly would take every connection.
+    pub(super) fn admitted(&self, key: ApiKeyId) -> Result<(), Refusal> {
+        let mut table = self.slots.table();
+        let others = table.entries.values().filter(|entry| entry.key == Some(key)).count();
+        if others >= self.slots.limits.requests_of_key {
+            return Err(Refusal::new(
+                ErrorKind::RateLimited,
+                format!(
+                    "{others} requests of this key are being answered, which is the limit; try \
+                     again in a moment"
+                ),
+            )
+            .with(retry_after(1)));
+        }
+        if let Some(entry) = table.entries.get_mut(&self.id) {
+            entry.key = Some(key);
+        }
+        Ok(())
+    }
+
     /// The request is here as a whole.
     pub(super) fn arrived(&self) {
-        let mut table = self.slots.table();
-        let peer = table.entries.get(&self.id).and_then(|entry| entry.request_of);
-        table.change(self.id, Activity::Answering, peer);
+        self.slots.table().change(self.id, Activity::Answering);
     }
 
     /// The answer is sent, or nobody waits for it any more.
     pub(super) fn finished(&self) {
-        self.slots.table().change(self.id, Activity::Idle, None);
+        let mut table = self.slots.table();
+        table.change(self.id, Activity::Idle);
+        table.serve_for(self.id, None);
     }
 
     /// Whether no request came yet.
@@ -201,10 +231,17 @@ impl Slot {
 
 impl Table {
     /// Does nothing for a connection that was displaced.
-    fn change(&mut self, id: u64, activity: Activity, request_of: Option<Peer>) {
+    fn change(&mut self, id: u64, activity: Activity) {
         let since = self.next_moment();
         if let Some(entry) = self.entries.get_mut(&id) {
-            (entry.activity, entry.since, entry.request_of) = (activity, since, request_of);
+            (entry.activity, entry.since) = (activity, since);
+        }
+    }
+
+    /// Whose request it serves from now on; its key is not known yet.
+    fn serve_for(&mut self, id: u64, peer: Option<Peer>) {
+        if let Some(entry) = self.entries.get_mut(&id) {
+            (entry.request_of, entry.key) = (peer, None);
         }
     }
 }
@@ -223,8 +260,13 @@ mod tests {
 
     use super::*;
 
-    const FEW: SlotLimits =
-        SlotLimits { connections: 6, connections_of_peer: 4, requests_of_peer: 2, requests: 5 };
+    const FEW: SlotLimits = SlotLimits {
+        connections: 6,
+        connections_of_peer: 4,
+        requests_of_peer: 2,
+        requests_of_key: 2,
+        requests: 5,
+    };
 
     fn peer(number: u8) -> Peer {
         std::net::IpAddr::from(Ipv4Addr::new(10, 0, 0, number)).into()
@@ -267,20 +309,24 @@ mod tests {
         assert_eq!(slots.closed(), 2, "the first, and the last of its peer");
     }
 
+    /// Whatever it waits for; and an answer never yields.
     #[test]
-    fn new_ones_yield_before_idle_ones_before_half_requests_and_never_answers() {
+    fn the_one_that_has_waited_longest_yields() {
         let slots = Slots::new(SlotLimits { connections: 4, ..FEW });
-        let [arriving, idle, answering, new] = [(); 4].map(|()| take(&slots, 1));
-        arriving.begin(peer(9), false).unwrap();
+        let [answering, arriving, idle, new] = [(); 4].map(|()| take(&slots, 1));
+        answering.begin(peer(7), true).unwrap();
         idle.begin(peer(8), true).unwrap();
         idle.finished();
-        answering.begin(peer(7), true).unwrap();
+        arriving.begin(peer(9), false).unwrap();
         let mut newcomers = Vec::new();
         for (yields, name) in [(&new, "new"), (&idle, "idle"), (&arriving, "arriving")] {
             let newcomer = take(&slots, 1);
             assert!(is_displaced(yields), "{name}");
-            let _refused_or_not = newcomer.begin(peer(1), true);
             newcomers.push(newcomer);
+        }
+        assert!(!newcomers.iter().any(is_displaced), "they came last");
+        for newcomer in &newcomers {
+            let _refused_or_not = newcomer.begin(peer(1), true);
         }
         assert!(slots.take(peer(1)).is_none());
         assert!(!is_displaced(&answering));
@@ -298,6 +344,22 @@ mod tests {
         let few: Vec<_> = (2..5).map(|number| take(&slots, number)).collect();
         assert!(slots.take(peer(1)).is_none());
         assert!(!few.iter().any(is_displaced));
+    }
+
+    #[test]
+    fn a_key_has_its_share_from_whatever_peers() {
+        let slots = Slots::new(FEW);
+        let key = |number| ApiKeyId::new(uuid::Uuid::from_u128(number));
+        let all: Vec<_> = (1..=4).map(|number| take(&slots, number)).collect();
+        for (slot, number) in all.iter().zip(1..) {
+            slot.begin(peer(number), true).unwrap();
+        }
+        all[0].admitted(key(1)).unwrap();
+        all[1].admitted(key(1)).unwrap();
+        assert_eq!(all[2].admitted(key(1)).unwrap_err().kind, ErrorKind::RateLimited);
+        all[2].admitted(key(2)).unwrap();
+        all[0].finished();
+        all[3].admitted(key(1)).unwrap();
     }
 
     #[test]

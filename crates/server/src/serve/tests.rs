@@ -15,7 +15,13 @@ use crate::error::Rejection;
 use crate::request::{BODY_LIMIT, read_body};
 
 const SMALL: Limits = Limits {
-    slots: SlotLimits { connections: 8, connections_of_peer: 4, requests_of_peer: 4, requests: 8 },
+    slots: SlotLimits {
+        connections: 8,
+        connections_of_peer: 4,
+        requests_of_peer: 4,
+        requests_of_key: 4,
+        requests: 8,
+    },
     lasting: 1,
     ..LIMITS
 };

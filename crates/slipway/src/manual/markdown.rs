@@ -122,7 +122,9 @@ fn signature(argument: &Arg) -> String {
     names.extend(argument.get_short().map(|short| format!("-{short}")));
     names.extend(argument.get_long().map(|long| format!("--{long}")));
     let mut text = names.join(", ");
-    if argument.get_action().takes_values() {
+    if argument.is_require_equals_set() {
+        let _ = write!(text, "[=<{}>]", value_name(argument));
+    } else if argument.get_action().takes_values() {
         let _ = write!(text, " <{}>", value_name(argument));
     }
     text

@@ -13,11 +13,15 @@ use tokio::task::JoinSet;
 use crate::config::{Config, ProxyHeader};
 use crate::error::Error;
 
-pub(super) async fn bind(address: SocketAddr) -> Result<TcpListener, Error> {
+pub(super) async fn bind(config: &Config) -> Result<TcpListener, Error> {
+    bind_to(config.listen, "--listen").await
+}
+
+async fn bind_to(address: SocketAddr, flag: &'static str) -> Result<TcpListener, Error> {
     TcpListener::bind(address).await.map_err(|source| {
         let address = address.to_string();
         match source.kind() {
-            ErrorKind::AddrInUse => Error::PortInUse { address },
+            ErrorKind::AddrInUse => Error::PortInUse { address, flag },
             _ => Error::Listen { address, source },
         }
     })
@@ -25,7 +29,7 @@ pub(super) async fn bind(address: SocketAddr) -> Result<TcpListener, Error> {
 
 pub(super) async fn bind_probes(config: &Config) -> Result<Option<TcpListener>, Error> {
     match config.probe_listen {
-        Some(address) => bind(address).await.map(Some),
+        Some(address) => bind_to(address, "--probe-listen").await.map(Some),
         None => Ok(None),
     }
 }
