@@ -18,6 +18,7 @@ mod demo;
 mod flapping;
 mod hand;
 mod kinds;
+mod late;
 mod life;
 mod many;
 mod namespace_status;
