@@ -64,9 +64,11 @@ impl Connection {
             if !asked(&group.name, ANY) {
                 continue;
             }
-            let preferred = group.preferred_version.into_iter();
-            let all = preferred.chain(group.versions).map(|version| version.group_version);
-            versions.extend(all.map(GroupVersion::Named));
+            let preferred = group.preferred_version.map(|version| version.group_version);
+            let mut all: Vec<_> =
+                group.versions.into_iter().map(|version| version.group_version).collect();
+            all.sort_by_key(|version| Some(version) != preferred.as_ref());
+            versions.extend(all.into_iter().map(GroupVersion::Named));
         }
         let listed = stream::iter(versions)
             .map(|version| self.kinds_of(version))

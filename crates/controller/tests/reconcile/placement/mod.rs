@@ -7,3 +7,4 @@ mod definitions;
 mod faults;
 mod furnish;
 mod isolation;
+mod lease;
