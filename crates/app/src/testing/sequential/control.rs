@@ -73,7 +73,7 @@ pub(super) async fn each_mark_has_a_counter_of_its_own(world: &World) {
         lease: Duration::from_secs(30),
         acknowledged: Revision(0),
     };
-    let beat = async |mark: Mark| {
+    let counted = async |mark: Mark| {
         let marks = BTreeMap::from([(here, Mark::Read(None)), (there, mark)]);
         let mut rule = |locked: &LockedControl| {
             Ok(Some(control::heartbeat(locked, &marks, report.clone(), &actor())))
@@ -82,12 +82,12 @@ pub(super) async fn each_mark_has_a_counter_of_its_own(world: &World) {
         (fetch(world).await.heartbeat, counters(world).await)
     };
     let before = fetch(world).await.heartbeat;
-    let (heartbeat, found) = beat(Mark::Unread).await;
+    let (heartbeat, found) = counted(Mark::Unread).await;
     assert_eq!(heartbeat, before + 1);
     assert_eq!((found[&here], found[&there]), (heartbeat, before));
-    let (heartbeat, found) = beat(Mark::Unread).await;
+    let (heartbeat, found) = counted(Mark::Unread).await;
     assert_eq!((found[&here], found[&there]), (heartbeat, before), "it rests");
-    let (heartbeat, found) = beat(Mark::Read(Some(before))).await;
+    let (heartbeat, found) = counted(Mark::Read(Some(before))).await;
     assert_eq!((found[&here], found[&there]), (heartbeat, heartbeat));
     assert_eq!(fetch(world).await.mode(), Mode::Acting, "nothing was ahead");
 }

@@ -43,7 +43,7 @@ fn locked(control: Control, counters: &[(MarkKey, i64)]) -> LockedControl {
     LockedControl { control, counters: counters.iter().copied().collect() }
 }
 
-fn beat(locked: &LockedControl, marks: &BTreeMap<MarkKey, Mark>) -> ControlCommit {
+fn counted(locked: &LockedControl, marks: &BTreeMap<MarkKey, Mark>) -> ControlCommit {
     heartbeat(locked, marks, mk_replica_report(), &mk_actor())
 }
 
@@ -114,20 +114,20 @@ fn resuming_leaves_a_freeze_in_force() {
 #[test]
 fn a_heartbeat_ends_an_expired_freeze_and_wakes_what_waited() {
     let frozen = freeze(&mk_control(), FREEZE_DEFAULT, &why(), &mk_actor()).unwrap().control;
-    let early = beat(&bare(frozen.clone()), &read(Some(10)));
+    let early = counted(&bare(frozen.clone()), &read(Some(10)));
     assert!(!early.wake_all && early.audit.is_empty() && early.control.freeze.is_some());
     let over = Control { now: frozen.now.plus(FREEZE_DEFAULT), ..frozen };
-    let late = beat(&bare(over), &read(Some(10)));
+    let late = counted(&bare(over), &read(Some(10)));
     assert!(late.wake_all && late.control.freeze.is_none());
     assert_eq!(late.audit[0].verb, "control.freeze_expired");
-    assert!(beat(&bare(late.control), &read(None)).audit.is_empty(), "said once");
+    assert!(counted(&bare(late.control), &read(None)).audit.is_empty(), "said once");
 }
 
 #[test]
 fn a_counter_never_passes_a_mark_that_was_not_read_and_the_others_go_on() {
     let before = locked(mk_control(), &[(HERE, 9), (THERE, 7)]);
     let away = BTreeMap::from([(HERE, Mark::Read(Some(9))), (THERE, Mark::Unread)]);
-    let commit = beat(&before, &away);
+    let commit = counted(&before, &away);
     assert_eq!(commit.control, Control { heartbeat: 11, ..mk_control() });
     assert_eq!(commit.counters, BTreeMap::from([(HERE, 11)]), "the unread one rests at 7");
     // A thousand heartbeats later that cluster is back, with a mark that a later
@@ -135,7 +135,7 @@ fn a_counter_never_passes_a_mark_that_was_not_read_and_the_others_go_on() {
     let later = locked(Control { heartbeat: 1_010, ..mk_control() }, &[(HERE, 1_010), (THERE, 7)]);
     let back = BTreeMap::from([(HERE, Mark::Read(Some(9))), (THERE, Mark::Read(Some(12)))]);
     assert_eq!(ahead(&later, &back), Some((12, 7)));
-    let commit = beat(&later, &back);
+    let commit = counted(&later, &back);
     assert!(matches!(commit.control.mode(), Mode::Observing(_)));
     assert_eq!(commit.counters, BTreeMap::from([(HERE, 1_011), (THERE, 1_011)]));
     assert_eq!(commit.claim_floor, Some(ClaimToken(1_011 << 24)));
@@ -144,10 +144,10 @@ fn a_counter_never_passes_a_mark_that_was_not_read_and_the_others_go_on() {
 #[test]
 fn a_mark_that_nobody_has_read_yet_gets_a_counter_that_rests() {
     let unread = BTreeMap::from([(THERE, Mark::Unread)]);
-    let commit = beat(&bare(mk_control()), &unread);
+    let commit = counted(&bare(mk_control()), &unread);
     assert_eq!(commit.counters, BTreeMap::from([(THERE, 10)]), "the heartbeat before this one");
     let rests = locked(commit.control, &[(THERE, 10)]);
-    assert_eq!(beat(&rests, &unread).counters, BTreeMap::new());
+    assert_eq!(counted(&rests, &unread).counters, BTreeMap::new());
     assert_eq!(ahead(&rests, &BTreeMap::from([(THERE, Mark::Read(Some(11)))])), Some((11, 10)));
 }
 
@@ -156,10 +156,10 @@ fn an_older_answer_proves_a_restore_and_overtakes_nothing() {
     let before = locked(mk_control(), &[(THERE, 7)]);
     let known = |value| BTreeMap::from([(THERE, Mark::Known(value))]);
     for harmless in [None, Some(3), Some(7)] {
-        let commit = beat(&before, &known(harmless));
+        let commit = counted(&before, &known(harmless));
         assert_eq!((commit.claim_floor, commit.counters), (None, BTreeMap::new()), "{harmless:?}");
     }
-    let commit = beat(&before, &known(Some(8)));
+    let commit = counted(&before, &known(Some(8)));
     assert!(commit.claim_floor.is_some());
     assert_eq!(commit.counters, BTreeMap::from([(THERE, 8)]), "the mark may be higher by now");
 }
@@ -167,11 +167,11 @@ fn an_older_answer_proves_a_restore_and_overtakes_nothing() {
 #[test]
 fn a_mark_that_is_ahead_proves_a_restore() {
     for harmless in [None, Some(0), Some(9), Some(10)] {
-        let commit = beat(&bare(mk_control()), &read(harmless));
+        let commit = counted(&bare(mk_control()), &read(harmless));
         assert_eq!(commit.control, Control { heartbeat: 11, ..mk_control() }, "{harmless:?}");
         assert_eq!((commit.claim_floor, commit.wake_all), (None, false));
     }
-    let commit = beat(&bare(mk_control()), &read(Some(11)));
+    let commit = counted(&bare(mk_control()), &read(Some(11)));
     assert_eq!(
         commit.control.heartbeat, 12,
         "ahead of the high-water mark, so that it is detected once"
@@ -240,11 +240,11 @@ impl Installation {
         let here: Vec<_> = (0..2).filter(|at| !away[*at]).collect();
         let mut marks = read(self.mark);
         if ahead(&self.database, &marks).is_some() {
-            let above = beat(&self.database, &marks).control.heartbeat;
+            let above = counted(&self.database, &marks).control.heartbeat;
             here.iter().for_each(|at| self.mark[*at] = Some(above));
             marks = read(self.mark);
         }
-        let commit = beat(&self.database, &marks);
+        let commit = counted(&self.database, &marks);
         self.database.control = commit.control.clone();
         self.database.counters.extend(&commit.counters);
         if let Some(floor) = commit.claim_floor {
@@ -326,7 +326,7 @@ fn a_database_from_a_backup_observes_and_holds_no_claim() {
         let floor = commit.claim_floor.unwrap();
         // A high-water mark that is ahead is still detected and raises the
         // floor.
-        let noticed = beat(&bare(commit.control), &read(Some(11)));
+        let noticed = counted(&bare(commit.control), &read(Some(11)));
         assert!(noticed.claim_floor.unwrap() > floor);
     }
 }
