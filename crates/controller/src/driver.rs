@@ -12,6 +12,7 @@ use tokio::sync::Notify;
 use crate::status::Status;
 
 /// An error of the store as the failure of a loop.
+#[expect(clippy::needless_pass_by_value, reason = "the argument of `map_err`")]
 pub(crate) fn failure(error: Error) -> Failure {
     Failure { is_logged: error.is_logged(), message: error.to_string() }
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use slipway_app::Context;
 use slipway_app::ports::store::Error;
-use slipway_core::broker::history::KEPT;
+use slipway_core::broker::history::HISTORY_BOUNDS;
 use slipway_durable::{EarlierClaims, Lease};
 
 use crate::driver::{Failure, Loop, Pacing};
@@ -87,7 +87,7 @@ impl RetentionLoop {
         }
         let mut from = None;
         while time_is_left() {
-            let step = store.broker.history_trim(KEPT, from, Self::BATCH).await?;
+            let step = store.broker.history_trim(HISTORY_BOUNDS, from, Self::BATCH).await?;
             pruned.history += step.removed;
             from = step.next;
             if from.is_none() {

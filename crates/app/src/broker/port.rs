@@ -11,7 +11,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use slipway_core::blocker::BlockerCode;
-use slipway_core::broker::history::Kept;
+use slipway_core::broker::history::HistoryBounds;
 use slipway_core::broker::snapshot::{DeclareSnapshot, ResourceSnapshot};
 use slipway_core::catalog::label::LabelSelector;
 use slipway_core::commit::{Recorded, Release};
@@ -237,7 +237,7 @@ pub trait BrokerStore, intercepted by BrokerIntercept {
     /// and stays in the audit.
     async fn history_trim(
         &self,
-        kept: Kept,
+        kept: HistoryBounds,
         from: Option<ProvisionedResourceId>,
         limit: u32,
     ) -> Result<HistoryTrimmed, Error>;

@@ -6,7 +6,7 @@
 
 /// The lines that are kept, counted from both ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Kept {
+pub struct HistoryBounds {
     pub first: u32,
     pub newest: u32,
 }
@@ -14,9 +14,9 @@ pub struct Kept {
 /// A life without flapping has less than thirty lines. A thousand, of some 200
 /// bytes each, are ten pages of a list, and at one change a second the newest of
 /// them cover a quarter of an hour.
-pub const KEPT: Kept = Kept { first: 100, newest: 900 };
+pub const HISTORY_BOUNDS: HistoryBounds = HistoryBounds { first: 100, newest: 900 };
 
-impl Kept {
+impl HistoryBounds {
     pub const fn total(self) -> u32 {
         self.first + self.newest
     }
@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     /// What is left of lines with these numbers.
-    fn left(numbers: &[i64], kept: Kept) -> Vec<i64> {
+    fn left(numbers: &[i64], kept: HistoryBounds) -> Vec<i64> {
         let at = |count: u32| usize::try_from(count).unwrap().checked_sub(1);
         let last_of_first = at(kept.first).and_then(|at| numbers.get(at)).copied();
         let first_of_newest = at(kept.newest).and_then(|at| numbers.iter().rev().nth(at)).copied();
@@ -46,7 +46,7 @@ mod tests {
 
     #[test]
     fn the_first_and_the_newest_lines_stay() {
-        let kept = Kept { first: 2, newest: 3 };
+        let kept = HistoryBounds { first: 2, newest: 3 };
         assert_eq!(kept.total(), 5);
         assert_eq!(left(&[1, 2, 4, 5, 7, 8, 9], kept), [1, 2, 7, 8, 9]);
         assert_eq!(left(&[1, 2, 7, 8, 9], kept), [1, 2, 7, 8, 9], "once more");

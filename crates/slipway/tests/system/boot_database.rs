@@ -41,8 +41,8 @@ async fn a_database_that_comes_up_later_is_waited_for() {
     plane.stop().await;
 }
 
-/// A table that each step of the start needs, in their order.
-const STEPS: [(&str, &str); 6] = [
+/// A table that each stage of the start needs, in their order.
+const STAGES: [(&str, &str); 6] = [
     ("the migration", "schema_migrations"),
     ("the id of the installation", "installation"),
     ("the seed", "clouds"),
@@ -63,7 +63,7 @@ async fn a_database_that_dies_at_any_step_of_the_start_is_waited_for() {
     plane.on_database(database.url());
     plane.start().await;
     plane.stop().await;
-    for (step, table) in STEPS {
+    for (step, table) in STAGES {
         // The lock ends with the server.
         let held = database.hold_lock(table).await;
         plane.launch();

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde::Serialize;
 use slipway_app::broker::port::HistoryLine;
 use slipway_app::ports::store::Page;
-use slipway_core::broker::history::{Kept, removable};
+use slipway_core::broker::history::{HistoryBounds, removable};
 use slipway_core::commit::StateChange;
 use slipway_core::ids::ProvisionedResourceId;
 use slipway_durable::claim::micros;
@@ -102,7 +102,7 @@ pub(crate) async fn list(
 /// than revisions.
 pub(crate) async fn long(
     connection: &mut Connection,
-    (kept, from, limit): (Kept, Option<ProvisionedResourceId>, u32),
+    (kept, from, limit): (HistoryBounds, Option<ProvisionedResourceId>, u32),
 ) -> Result<(Vec<ProvisionedResourceId>, Option<ProvisionedResourceId>), Failure> {
     let page = sqlx::query(
         "SELECT id, revision > $2 AS long FROM provisioned_resources WHERE id >= $1 \
@@ -146,7 +146,7 @@ macro_rules! number_at {
 /// the oldest first.
 pub(crate) async fn trim(
     connection: &mut Connection,
-    (kept, id, limit): (Kept, ProvisionedResourceId, u32),
+    (kept, id, limit): (HistoryBounds, ProvisionedResourceId, u32),
 ) -> Result<End<u64>, Failure> {
     let last_of_first = number_at(connection, number_at!(""), id, kept.first).await?;
     let first_of_newest = number_at(connection, number_at!(" DESC"), id, kept.newest).await?;

@@ -40,8 +40,8 @@ impl Late {
     pub(crate) async fn land(&self) -> u16 {
         assert_eq!(self.proxy.release().await, 1, "one request is held");
         let exchanges = self.proxy.exchanges();
-        let held = exchanges.iter().filter(|one| one.fault == Some(Fault::CutThenHold));
-        held.last().unwrap().statuses()[0]
+        let mut held = exchanges.iter().filter(|one| one.fault == Some(Fault::CutThenHold));
+        held.next_back().unwrap().statuses()[0]
     }
 
     /// An apply of the older claim whose answer is lost.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use slipway_core::access::audit::Actor;
 use slipway_core::broker::event;
-use slipway_core::broker::history::{KEPT, Kept};
+use slipway_core::broker::history::{HISTORY_BOUNDS, HistoryBounds};
 use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::commit::Commit;
 use slipway_core::event::Event;
@@ -271,9 +271,9 @@ pub(super) async fn a_history_is_paged_and_keeps_its_first_and_newest_lines(worl
             }
         }
     };
-    assert_eq!(trim(KEPT).await, 0, "nothing here has that many");
+    assert_eq!(trim(HISTORY_BOUNDS).await, 0, "nothing here has that many");
     assert_eq!(world.history(declared.attempt).await, whole);
-    let kept = Kept { first: 1, newest: 1 };
+    let kept = HistoryBounds { first: 1, newest: 1 };
     assert!(trim(kept).await >= u64::try_from(whole.len() - 2).expect("few"));
     let ends = [whole[0].clone(), whole[whole.len() - 1].clone()];
     assert_eq!(world.history(declared.attempt).await, ends);

@@ -100,7 +100,7 @@ impl Model for Config {
         transition: Transition,
     ) -> Option<Successor<State, Property>> {
         let mut next = *state;
-        let broken = self.step(&mut next, transition)?;
+        let broken = self.advance(&mut next, transition)?;
         self.forget_what_cannot_matter(&mut next);
         Some(Successor { state: next, broken })
     }
@@ -172,7 +172,7 @@ impl Config {
         state.row.wanted == Level::There && admitted
     }
 
-    fn step(&self, state: &mut State, transition: Transition) -> Option<Broken> {
+    fn advance(&self, state: &mut State, transition: Transition) -> Option<Broken> {
         let (shared, wanted) = (self.kind == Kind::Shared, state.row.wanted);
         match transition {
             Transition::Change if !shared && wanted == Level::There => {

@@ -9,7 +9,7 @@ use slipway_app::broker::port::{
 };
 use slipway_app::ports::BrokerStore;
 use slipway_app::ports::store::{CorruptRow, Error, Page};
-use slipway_core::broker::history::Kept;
+use slipway_core::broker::history::HistoryBounds;
 use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::commit::{Recorded, Release};
 use slipway_core::ids::{Partition, ProvisionedResourceId, ResourceId};
@@ -53,7 +53,7 @@ port! {
 
         async fn history_trim(
             &self,
-            kept: Kept,
+            kept: HistoryBounds,
             from: Option<ProvisionedResourceId>,
             limit: u32,
         ) -> Result<HistoryTrimmed, Error> {

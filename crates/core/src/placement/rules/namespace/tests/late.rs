@@ -130,7 +130,7 @@ impl Late {
         self.admitted.iter().any(|provider| key.name.ends_with(&**provider))
     }
 
-    fn step(&mut self, what: u8, at: usize) {
+    fn advance(&mut self, what: u8, at: usize) {
         match what {
             0..=2 => {
                 let observation = self.observe();
@@ -210,7 +210,7 @@ proptest! {
         let mut late = Late::new();
         late.calm();
         for (what, at) in steps {
-            late.step(what, at);
+            late.advance(what, at);
         }
         late.uses(if again { &["aws", "hetzner"] } else { &[] });
         late.calm();
