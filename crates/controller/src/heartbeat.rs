@@ -12,6 +12,7 @@ use slipway_app::Context;
 use slipway_app::broker::converge::Engines;
 use slipway_app::operations::control::{self, HeartbeatError};
 use slipway_app::permits::Permits;
+use slipway_app::ports::substrate::Error as SubstrateError;
 
 use crate::driver::{Failure, Loop, failure};
 
@@ -50,7 +51,11 @@ impl Loop for ReplicaHeartbeat {
         let counted = control::heartbeat(context, engines, permits, worker, *lease).await;
         counted.map(|_| Vec::new()).map_err(|error| match error {
             HeartbeatError::Store(error) => failure(error),
-            error @ HeartbeatError::HighWaterMark(_) => error.to_string().into(),
+            // The connection to the cluster logs its outage.
+            HeartbeatError::HighWaterMark(ref cause) => Failure {
+                is_logged: matches!(cause, SubstrateError::Unanswered(_)),
+                message: error.to_string(),
+            },
         })
     }
 }

@@ -40,7 +40,11 @@ const TIMES: &[(Role, &str, &[&str])] = &[
         "provisioned_resources",
         &["phase_since", "unsettled_since", "deletion_requested_at"],
     ),
-    (Role::Happened, "provisioned_resources", &["absence_proven_at", "created_at", "updated_at"]),
+    (
+        Role::Happened,
+        "provisioned_resources",
+        &["absence_proven_at", "abandoned_at", "created_at", "updated_at"],
+    ),
     (Role::Happened, "state_changes", &["at"]),
     // Shown; the loop goes by the due time of its attempt.
     (Role::Happened, "blockers", &["since", "next_retry_at"]),
@@ -56,6 +60,7 @@ const TIMES: &[(Role, &str, &[&str])] = &[
     (Role::Start, "leak_suspicions", &["first_seen_at", "last_seen_at"]),
     (Role::Happened, "api_keys", &["created_at", "rotated_at", "revoked_at"]),
     (Role::Promise, "api_keys", &["expires_at", "previous_until"]),
+    (Role::Happened, "withdrawn_keys", &["withdrawn_at"]),
     (Role::Happened, "idempotency_keys", &["created_at"]),
     (Role::Promise, "idempotency_keys", &["expires_at"]),
     // Retention counts from these, in months.

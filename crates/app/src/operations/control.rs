@@ -321,6 +321,9 @@ fn named(engines: &Engines, partition: Partition, error: SubstrateError) -> Subs
         (Some(cluster), SubstrateError::Failed(problem)) => {
             SubstrateError::Failed(format!("cluster {cluster}: {problem}"))
         }
+        (Some(cluster), SubstrateError::Unanswered(problem)) => {
+            SubstrateError::Unanswered(format!("cluster {cluster}: {problem}"))
+        }
         (_, error) => error,
     }
 }

@@ -1,4 +1,4 @@
-//! The ten situations of the runbook on a cluster: each is produced, shown by
+//! The eleven situations of the runbook on a cluster: each is produced, shown by
 //! the real `slipway explain` with its code and its remedy, and repaired as the
 //! page says. `docs/placement.md` names the test of each.
 //!
@@ -303,14 +303,14 @@ async fn guard(world: &World, composite: &str) {
 /// The page is right: a test in one of these files shows each situation.
 #[test]
 fn the_page_names_the_tests_of_every_situation() {
-    let tests: String = ["situations.rs", "namespace_status.rs", "hand.rs"]
+    let tests: String = ["situations.rs", "namespace_status.rs", "hand.rs", "abandon.rs"]
         .map(|file| std::fs::read_to_string(format!("tests/kube/{file}")).unwrap())
         .concat();
     let page = std::fs::read_to_string("../../docs/placement.md").unwrap();
-    let table = page.split("## The ten situations here").nth(1).unwrap();
+    let table = page.split("## The eleven situations here").nth(1).unwrap();
     let rows = table.lines().filter_map(|line| line.strip_prefix("| "));
     let rows: Vec<_> = rows.filter(|row| row.starts_with(|c: char| c.is_ascii_digit())).collect();
-    assert_eq!(rows.len(), 10, "{rows:#?}");
+    assert_eq!(rows.len(), 11, "{rows:#?}");
     for row in rows {
         let shown_by = row.trim_end_matches(" |").rsplit(" | ").next().unwrap();
         for name in shown_by.split(", ").map(|name| name.trim_matches('`')) {

@@ -18,8 +18,7 @@ const COUNT: usize = 12;
 /// file is closed: the engine waits for the lock of the node's directory.
 /// Returns the resource too.
 async fn amid_a_slow_action(plane: &mut ControlPlane, drain: &str) -> (String, File) {
-    // An action may take a third of the lease. The first deletion takes all of
-    // it before the phase is recorded, and the second one is the slow action.
+    // An action may take a third of the lease.
     plane.set(&["--lease", "45s", "--drain-timeout", drain]);
     plane.start().await;
     let id = plane.declare("web-1", 0).await;
@@ -27,7 +26,6 @@ async fn amid_a_slow_action(plane: &mut ControlPlane, drain: &str) -> (String, F
     let directory = File::open(plane.node_directory(&id).await).unwrap();
     directory.lock().unwrap();
     plane.delete(&id).await;
-    plane.wait_for_phase(&id, "Deprovisioning").await;
     let inode = format!(":{} ", directory.metadata().unwrap().ino());
     wait::until(TIMEOUT, "the deletion to wait for the lock", async || {
         let locks = std::fs::read_to_string("/proc/locks").unwrap();

@@ -318,7 +318,7 @@ impl Substrate for CrossplaneSubstrate {
     }
 
     async fn high_water_mark_read(&self, fresh: bool) -> Result<Read, Error> {
-        self.mark.read(&self.connection, fresh).await.map_err(Error::Failed)
+        self.mark.read(&self.connection, fresh).await
     }
 
     async fn high_water_mark_compared(&self) {
@@ -326,7 +326,7 @@ impl Substrate for CrossplaneSubstrate {
     }
 
     async fn high_water_mark_write(&self, heartbeat: i64) -> Result<(), Error> {
-        self.mark.raise(&self.connection, heartbeat).await.map_err(Error::Failed)
+        self.mark.raise(&self.connection, heartbeat).await
     }
 
     async fn delete(&self, address: &Address, uid: &str) -> Result<(), Error> {

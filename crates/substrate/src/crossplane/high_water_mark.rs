@@ -21,7 +21,7 @@ use std::sync::{Mutex as SyncMutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use slipway_app::ports::substrate::HighWaterMark as Answer;
+use slipway_app::ports::substrate::{Error as Problem, HighWaterMark as Answer};
 use slipway_cluster::{
     Connection, DynamicObject, Error, Listing, ObjectRef, Reason, Version, api_resource,
 };
@@ -62,13 +62,13 @@ struct State {
     /// The client that received the answers. Other credentials may lead to
     /// another cluster, about whose mark these answers say nothing.
     generation: u64,
-    read: Option<(Instant, Result<Option<i64>, String>)>,
+    read: Option<(Instant, Result<Option<i64>, Problem>)>,
     /// The identity of the cluster on which the mark was read last.
     cluster: Option<String>,
     /// The cluster has at least this mark.
     reached: Option<i64>,
     /// The last refusal of a write, which is reused for a while.
-    refused: Option<(Instant, String)>,
+    refused: Option<(Instant, Problem)>,
 }
 
 impl HighWaterMark {
@@ -121,7 +121,7 @@ impl HighWaterMark {
         &self,
         connection: &Connection,
         fresh: bool,
-    ) -> Result<Answer, String> {
+    ) -> Result<Answer, Problem> {
         let mut state = self.state(connection).await;
         if let Some((at, answer)) = &state.read
             && at.elapsed() < self.every
@@ -134,7 +134,7 @@ impl HighWaterMark {
         state.generation = connection.generation();
         let answer = answer.and_then(|(cluster, found)| {
             state.cluster = Some(cluster);
-            found.as_ref().map(counter_in).transpose()
+            found.as_ref().map(counter_in).transpose().map_err(Problem::Failed)
         });
         if let Ok(found) = &answer {
             // May be lower than before, or none: somebody deleted the mark.
@@ -145,7 +145,7 @@ impl HighWaterMark {
     }
 
     /// Raises the mark to this counter, or keeps a higher one.
-    pub(super) async fn raise(&self, connection: &Connection, counter: i64) -> Result<(), String> {
+    pub(super) async fn raise(&self, connection: &Connection, counter: i64) -> Result<(), Problem> {
         let mut state = self.state(connection).await;
         if state.reached.is_some_and(|reached| reached >= counter) {
             return Ok(());
@@ -178,12 +178,14 @@ impl HighWaterMark {
         &self,
         verb: &str,
         request: impl Future<Output = Result<T, Error>>,
-    ) -> (bool, Result<T, String>) {
+    ) -> (bool, Result<T, Problem>) {
         match tokio::time::timeout(TIMEOUT, request).await {
             Ok(Ok(answer)) => (true, Ok(answer)),
             Ok(Err(error)) => {
                 let answered = !matches!(error.reason(), Reason::NoAnswer | Reason::Unauthorized);
-                (answered, Err(format!("high-water mark: {error}")))
+                let problem = format!("high-water mark: {error}");
+                let outage = error.is_outage();
+                (answered, Err(if outage { Problem::Unanswered } else { Problem::Failed }(problem)))
             }
             Err(_) => {
                 let limit = TIMEOUT.as_millis();
@@ -191,7 +193,7 @@ impl HighWaterMark {
                 let problem = format!(
                     "could not {verb} the high-water mark {object}: the API server did not answer within {limit} ms"
                 );
-                (false, Err(problem))
+                (false, Err(Problem::Unanswered(problem)))
             }
         }
     }

@@ -48,7 +48,10 @@ impl Late {
     async fn apply_late(&self, composite: &Composite) {
         self.hold("PATCH", &composite.name());
         let lost = self.bench.engine.apply(&composite.rendered()).await.unwrap_err();
-        assert!(matches!(&lost, Error::Failed(why) if why.contains("does not answer")), "{lost}");
+        assert!(
+            matches!(&lost, Error::Unanswered(why) if why.contains("does not answer")),
+            "{lost}"
+        );
     }
 
     async fn newer_applies(&self, composite: &Composite) {

@@ -122,11 +122,12 @@ impl<'a> View<'a> {
         Self { project_namespace, observed, problems: Vec::new(), removals }
     }
 
-    /// The removal of an object, with its count raised above the one that the
-    /// object carries.
+    /// The removal of an object. Every removal raises the recorded count, also above the
+    /// one that the object carries: a late create may bring an older count back, and a
+    /// pass that was paused meanwhile must not take the object for the one it put.
     fn removal(&mut self, key: &SharedKey, seen: &Seen) -> Removal {
         let count = self.removals.entry(key.counted_as()).or_default();
-        *count = (*count).max(seen.removals.saturating_add(1));
+        *count = (*count).max(seen.removals).saturating_add(1);
         Removal { key: key.clone(), uid: seen.uid.clone(), version: seen.version.clone() }
     }
 

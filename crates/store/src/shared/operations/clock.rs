@@ -22,8 +22,9 @@ pub(crate) async fn now(connection: &mut Connection, (): ()) -> Result<Timestamp
 
 /// What is moved beside the schedules of the claimed tables.
 pub(crate) fn starts() -> impl Iterator<Item = &'static str> {
+    // In the order of locks: nodes before attempts.
     let of_rooms: [&[&'static str]; 4] =
-        [&claims::STARTS, &nodes::write::STARTS, &leak_rows::STARTS, &control::STARTS];
+        [&nodes::write::STARTS, &claims::STARTS, &leak_rows::STARTS, &control::STARTS];
     of_rooms.into_iter().flatten().copied()
 }
 
@@ -35,11 +36,11 @@ pub(crate) async fn pull_in(
     (jump, lease): (Duration, Duration),
 ) -> Result<End<u64>, Failure> {
     let mut pulled = 0;
-    for table in [&ATTEMPTS, &TASKS, &SUBSCRIPTIONS] {
-        pulled += table.pull_in(connection, jump, lease).await?;
-    }
     for statement in starts() {
         pulled += sqlx::query(statement).execute(&mut *connection).await?.rows_affected();
+    }
+    for table in [&ATTEMPTS, &TASKS, &SUBSCRIPTIONS] {
+        pulled += table.pull_in(connection, jump, lease).await?;
     }
     Ok(End::Commit(pulled))
 }
