@@ -156,7 +156,7 @@ const ROUND_AT_RANDOM: u64 = 12_000;
 
 /// Convergence on a cluster takes longer: what was declared last comes up, and
 /// what is released waits for the deletion verification.
-const CLUSTER_ROUND: u64 = 30_000;
+const CLUSTER_ROUND: u64 = 24_000;
 const CLUSTER_ROUND_AT_RANDOM: u64 = 18_000;
 
 const LEASE: u64 = Options::LEASE.as_millis() as u64;
@@ -573,6 +573,28 @@ mod tests {
         let settled = steps.iter().filter(|step| step.operation == Operation::Converge).count();
         assert_eq!(settled, 600 / 15);
         assert_eq!(steps.last().map(|step| step.operation), Some(Operation::Converge));
+    }
+
+    #[test]
+    fn on_a_cluster_every_freeze_is_lifted_and_every_round_settles() {
+        let schedule = Schedule { scenario: Scenario::Cluster, slots: 12, planes: 1, ..SCHEDULE };
+        let steps = draw(&schedule);
+        let count = |wanted: fn(&Operation) -> bool| {
+            steps.iter().filter(|step| wanted(&step.operation)).count()
+        };
+        let freezes = count(|operation| *operation == Operation::Freeze);
+        assert!(freezes > 5, "{freezes}");
+        assert_eq!(count(|operation| *operation == Operation::Unfreeze), freezes);
+        assert_eq!(count(|operation| *operation == Operation::Converge), 600 / 24);
+        for wanted in [
+            |operation: &Operation| matches!(operation, Operation::Relabel { .. }),
+            |operation: &Operation| matches!(operation, Operation::Withdraw { .. }),
+            |operation: &Operation| matches!(operation, Operation::Retry { .. }),
+            |operation: &Operation| matches!(operation, Operation::HurtPlane { .. }),
+            |operation: &Operation| matches!(operation, Operation::DeleteUnanswered { .. }),
+        ] {
+            assert!(count(wanted) > 0);
+        }
     }
 
     #[test]

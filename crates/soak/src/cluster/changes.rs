@@ -54,46 +54,76 @@ pub(super) async fn follow(client: Client, kind: Kind, to: Sender<Arrival>) {
 
 async fn follow_on(client: Client, kind: Kind, to: &Sender<Arrival>) -> kube::Result<()> {
     let api = Api::<DynamicObject>::all_with(client, &resource(kind));
-    // The kind is served once the stand-in or the control plane installed it.
-    let listed = loop {
-        match api.list(&ListParams::default()).await {
-            Ok(listed) => break listed,
-            Err(_) => tokio::time::sleep(PAUSE).await,
-        }
-    };
-    let mut version = listed.metadata.resource_version.unwrap_or_default();
-    for object in listed.items {
-        if !send(kind, &object, false, to) {
-            return Ok(());
-        }
-    }
+    let (mut version, mut went_on) = (None, false);
     loop {
-        let mut events = match api.watch(&WatchParams::default(), &version).await {
-            Ok(events) => events.boxed(),
-            // Refused connections pass; an answer does not.
-            Err(error @ kube::Error::Api(_)) => return Err(error),
-            Err(_) => {
-                tokio::time::sleep(PAUSE).await;
+        let from = match version.take() {
+            Some(version) => version,
+            None => list(&api, kind, to).await,
+        };
+        match watch(&api, kind, &from, &mut version, to).await {
+            Ok(Receiver::Gone) => return Ok(()),
+            // The cache of a kind that was just installed begins after the list,
+            // which was empty: nothing is missed by another one.
+            Err(kube::Error::Api(status))
+                if status.code == 410 && !went_on && version.is_none() =>
+            {
                 continue;
             }
-        };
-        // A watch that ends is begun again.
-        while let Ok(Some(event)) = events.try_next().await {
-            let (object, gone) = match event {
-                WatchEvent::Added(object) | WatchEvent::Modified(object) => (object, false),
-                WatchEvent::Deleted(object) => (object, true),
-                WatchEvent::Bookmark(bookmark) => {
-                    version = bookmark.metadata.resource_version;
-                    continue;
-                }
-                WatchEvent::Error(status) => return Err(kube::Error::Api(status)),
-            };
-            version = object.metadata.resource_version.clone().unwrap_or_default();
-            if !send(kind, &object, gone, to) {
-                return Ok(());
+            Err(error @ kube::Error::Api(_)) => return Err(error),
+            // A watch that ended, or a connection that broke, is begun again.
+            Ok(Receiver::There) | Err(_) => {}
+        }
+        went_on = true;
+        version = Some(version.unwrap_or(from));
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+/// Sends what is there, and returns the version of the list. The kind is served
+/// once the stand-in or the control plane installed it.
+async fn list(api: &Api<DynamicObject>, kind: Kind, to: &Sender<Arrival>) -> String {
+    loop {
+        if let Ok(listed) = api.list(&ListParams::default()).await {
+            for object in &listed.items {
+                send(kind, object, false, to);
             }
+            return listed.metadata.resource_version.unwrap_or_default();
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+/// Sends changes until the watch ends; `version` becomes that of the last one.
+async fn watch(
+    api: &Api<DynamicObject>,
+    kind: Kind,
+    from: &str,
+    version: &mut Option<String>,
+    to: &Sender<Arrival>,
+) -> kube::Result<Receiver> {
+    let mut events = api.watch(&WatchParams::default(), from).await?.boxed();
+    while let Some(event) = events.try_next().await? {
+        let (object, gone) = match event {
+            WatchEvent::Added(object) | WatchEvent::Modified(object) => (object, false),
+            WatchEvent::Deleted(object) => (object, true),
+            WatchEvent::Bookmark(bookmark) => {
+                *version = Some(bookmark.metadata.resource_version);
+                continue;
+            }
+            WatchEvent::Error(status) => return Err(kube::Error::Api(status)),
+        };
+        version.clone_from(&object.metadata.resource_version);
+        if !send(kind, &object, gone, to) {
+            return Ok(Receiver::Gone);
         }
     }
+    Ok(Receiver::There)
+}
+
+/// Whether somebody still wants the changes.
+enum Receiver {
+    There,
+    Gone,
 }
 
 /// Whether somebody receives it.

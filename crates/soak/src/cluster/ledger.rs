@@ -1,4 +1,4 @@
-//! The ledger: every object of ours on the cluster, folded from its changes in
+//! The ledger: every object of ours on the cluster, made up from its changes in
 //! the order of their resource versions, which one etcd gives to all kinds. Pure.
 //!
 //! It knows two rules: nothing that is in use goes, and no older claim ends on
@@ -49,7 +49,7 @@ pub(super) struct Ledger {
 
 impl Ledger {
     /// Folds a change in, and returns what is wrong with it.
-    pub(super) fn fold(&mut self, change: &Change) -> Vec<String> {
+    pub(super) fn take_in(&mut self, change: &Change) -> Vec<String> {
         let mut wrong = Vec::new();
         let Change { version, kind, namespace, name, uid, what } = change;
         if *version <= self.version {
@@ -126,6 +126,7 @@ mod tests {
     use super::{Change, Kind, Ledger, What};
 
     const LIVES: What = What::Written { terminating: false, claim: None };
+    const NONE: [usize; 0] = [];
     const GOES: What = What::Written { terminating: true, claim: None };
 
     fn claimed(claim: i64) -> What {
@@ -133,7 +134,7 @@ mod tests {
     }
 
     /// What is wrong with each change; their versions count up.
-    fn fold(changes: &[(Kind, What)]) -> Vec<usize> {
+    fn take_in(changes: &[(Kind, What)]) -> Vec<usize> {
         let mut ledger = Ledger::default();
         let mut wrong = Vec::new();
         for (index, (kind, what)) in changes.iter().enumerate() {
@@ -145,7 +146,7 @@ mod tests {
                 uid: "u".to_owned(),
                 what: what.clone(),
             };
-            wrong.extend(ledger.fold(&change).iter().map(|_| index));
+            wrong.extend(ledger.take_in(&change).iter().map(|_| index));
         }
         wrong
     }
@@ -155,7 +156,7 @@ mod tests {
 
     fn after_made(changes: &[(Kind, What)]) -> Vec<usize> {
         let all: Vec<_> = MADE.into_iter().chain(changes.iter().cloned()).collect();
-        fold(&all)
+        take_in(&all)
     }
 
     #[test]
@@ -170,7 +171,7 @@ mod tests {
             (Namespace, GOES),
             (Namespace, What::Gone),
         ];
-        assert_eq!(after_made(&life), []);
+        assert_eq!(after_made(&life), NONE);
     }
 
     #[test]
@@ -188,14 +189,14 @@ mod tests {
 
     #[test]
     fn no_composite_is_made_without_what_it_needs() {
-        assert_eq!(fold(&[(Composite, LIVES)]), [0]);
-        assert_eq!(fold(&MADE[1..]), [2], "its namespace is missing");
+        assert_eq!(take_in(&[(Composite, LIVES)]), [0]);
+        assert_eq!(take_in(&MADE[1..]), [2], "its namespace is missing");
     }
 
     #[test]
     fn the_claims_on_a_composite_only_grow() {
         assert_eq!(after_made(&[(Composite, claimed(3)), (Composite, claimed(2))]), [5]);
-        assert_eq!(after_made(&[(Composite, claimed(3)), (Composite, claimed(3))]), []);
+        assert_eq!(after_made(&[(Composite, claimed(3)), (Composite, claimed(3))]), NONE);
     }
 
     #[test]
@@ -209,7 +210,7 @@ mod tests {
             uid: "u".to_owned(),
             what: LIVES,
         };
-        assert_eq!(ledger.fold(&change(5)), Vec::<String>::new());
-        assert_eq!(ledger.fold(&change(4)).len(), 1);
+        assert_eq!(ledger.take_in(&change(5)), Vec::<String>::new());
+        assert_eq!(ledger.take_in(&change(4)).len(), 1);
     }
 }

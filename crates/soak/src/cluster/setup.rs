@@ -20,7 +20,7 @@ use tokio::runtime::{Builder, Runtime};
 
 use super::blueprint;
 use super::changes::{Arrival, follow, resource};
-use super::ledger::{Change, Kind, Ledger};
+use super::ledger::{Change, Kind, Ledger, What};
 
 /// So few that the last resource of a project goes often.
 pub(crate) const HANDLES_PER_PROJECT: usize = 2;
@@ -69,6 +69,8 @@ pub(crate) struct Cluster {
     waiting: Vec<(Instant, Change)>,
     ledger: Ledger,
     changes: usize,
+    /// How many objects of each kind went.
+    gone: BTreeMap<String, usize>,
     kubernetes: KubeEnvironment,
     /// Of the agents that the stand-in runs.
     journal: PathBuf,
@@ -126,6 +128,7 @@ impl Cluster {
             waiting: Vec::new(),
             ledger: Ledger::default(),
             changes: 0,
+            gone: BTreeMap::new(),
             kubernetes,
             journal,
             kubeconfigs,
@@ -312,7 +315,7 @@ impl Cluster {
     }
 
     /// Folds the changes that are old enough, and returns what is wrong with them.
-    pub(crate) fn fold(&mut self) -> Vec<String> {
+    pub(crate) fn take_in(&mut self) -> Vec<String> {
         let mut wrong = Vec::new();
         while let Ok(arrival) = self.arrivals.try_recv() {
             match arrival {
@@ -324,7 +327,10 @@ impl Cluster {
         let due = self.waiting.iter().take_while(|(at, _)| at.elapsed() > ARRIVAL).count();
         for (_, change) in self.waiting.drain(..due) {
             self.changes += 1;
-            wrong.extend(self.ledger.fold(&change));
+            if change.what == What::Gone {
+                *self.gone.entry(format!("{:?}", change.kind)).or_default() += 1;
+            }
+            wrong.extend(self.ledger.take_in(&change));
         }
         wrong
     }
@@ -355,6 +361,7 @@ impl Cluster {
             "requests": self.proxy.exchanges().len(),
             "harmed": self.proxy.counts(),
             "changes": self.changes,
+            "gone": self.gone,
         })
     }
 }

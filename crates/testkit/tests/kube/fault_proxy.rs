@@ -48,7 +48,7 @@ impl Bench {
     }
 
     async fn value(&self, name: &str) -> Option<String> {
-        value_of(&self.direct, name).await.unwrap()
+        value_of(&self.direct, name).await.expect("the server answers")
     }
 }
 
