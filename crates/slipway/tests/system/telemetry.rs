@@ -201,7 +201,12 @@ async fn every_log_line_names_what_it_is_about() {
     let audit = plane.get("/api/v1/audit?limit=100").await.to_string();
     assert!(audit.contains(TRACE), "the audit keeps it: {audit}");
     let agent_log = plane.node_directory(&id).await.join("agent.log");
-    let agent_log = std::fs::read_to_string(agent_log).unwrap();
+    // The agent logs its call when it has the answer, which may come after Ready.
+    let agent_log = wait::until(TIMEOUT, "the agent to log its call", async || {
+        let text = std::fs::read_to_string(&agent_log).unwrap();
+        text.contains("request_id").then_some(text)
+    })
+    .await;
     plane.assert_goes(&id).await;
     plane.stop().await;
 
