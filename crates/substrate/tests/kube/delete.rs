@@ -108,7 +108,7 @@ async fn a_deletion_by_hand_waits_for_ours() {
     assert!(bench.object_exists(&composite).await);
     bench.engine.delete(&composite.address(), &uid).await.unwrap();
     bench.until(&composite, "it is gone", is_absent).await;
-    let requests = bench.requests().await;
+    let requests = bench.requests();
     let deletions = requests.iter().filter(|record| record.verb == "delete").count();
     assert_eq!(deletions, 1, "only the one by hand: {requests:?}");
 }

@@ -193,7 +193,7 @@ async fn who_may_not_watch_asks() {
     until_named(&bench.engine, there.id).await;
     bench.until(&there, "it is ready", is_ready).await;
     bench.until(&never, "the absence is proven", is_absent).await;
-    let requests = bench.requests().await;
+    let requests = bench.requests();
     let lists = requests.iter().filter(|record| record.verb == "list").count();
     // The lists are 50, 100, 200 … ms apart during this test.
     assert!(lists <= 20, "everything is listed again and again: {lists} times");

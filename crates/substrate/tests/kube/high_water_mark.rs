@@ -90,7 +90,7 @@ async fn a_mark_only_grows_and_is_written_when_it_has_to_grow() {
     assert_eq!(first.high_water_mark_read(false).await, Ok(read(None)));
     first.high_water_mark_write(7).await.unwrap();
     let requests = async || {
-        let records = bench.kubernetes.audit().unwrap();
+        let records = bench.kubernetes.received().unwrap();
         let mark = format!("/namespaces/{}/configmaps", bench.namespace);
         records.iter().filter(|record| record.uri.contains(&mark)).count()
     };

@@ -58,7 +58,7 @@ impl Late {
         self.newer.apply(&composite.rendered()).await.unwrap();
     }
 
-    /// Deletes as the newer claim, until it is gone.
+    /// Deletes as the newer claim, until it is gone and its engine has seen that.
     async fn newer_deletes(&self, composite: &Composite) {
         let uid = self.bench.object(composite).await["metadata"]["uid"].clone();
         let (address, uid) = (composite.address(), uid.as_str().unwrap().to_owned());
@@ -67,6 +67,7 @@ impl Late {
             !self.bench.object_exists(composite).await
         })
         .await;
+        self.until_newer(composite, "the newer engine sees it gone", is_absent).await;
     }
 
     async fn until_newer(

@@ -90,7 +90,7 @@ async fn a_watch_that_is_too_old_lists_again() {
         records.iter().filter(|record| record.verb == "list").count()
     };
     slipway_testkit::wait::until(crate::support::TIMEOUT, "three lists", async || {
-        listed(&bench.requests().await) >= 3
+        listed(&bench.requests()) >= 3
     })
     .await;
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
 use kube::{Api, Client};
@@ -279,16 +279,8 @@ impl Bench {
     /// All requests so far about this test's namespace or installation, except
     /// those on subresources, which only the tests send. Includes every request
     /// that was answered before the call.
-    pub(crate) async fn requests(&self) -> Vec<AuditRecord> {
-        let marker = format!("marker-{}", number());
-        let maps = Api::<ConfigMap>::namespaced(self.client.clone(), &self.namespace);
-        assert!(maps.get_opt(&marker).await.unwrap().is_none());
-        let records = until(TIMEOUT, "the marker in the audit log", async || {
-            let records = self.kubernetes.audit().unwrap();
-            let named = |record: &AuditRecord| record.uri.contains(&marker);
-            records.iter().any(named).then_some(records)
-        })
-        .await;
+    pub(crate) fn requests(&self) -> Vec<AuditRecord> {
+        let records = self.kubernetes.received().unwrap();
         let installation = self.installation.to_string();
         let mine = |record: &&AuditRecord| {
             let object = record.object.clone().unwrap_or_default();
@@ -302,9 +294,9 @@ impl Bench {
     /// The verbs of the requests that `action` sends, without watches, which
     /// begin at any time.
     pub(crate) async fn verbs_of<T>(&self, action: impl Future<Output = T>) -> (T, Vec<String>) {
-        let before = self.requests().await.len();
+        let before = self.requests().len();
         let answer = action.await;
-        let after = self.requests().await;
+        let after = self.requests();
         let verbs = after[before..].iter().map(|record| record.verb.clone());
         (answer, verbs.filter(|verb| verb != "watch").collect())
     }

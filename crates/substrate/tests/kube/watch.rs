@@ -75,7 +75,7 @@ async fn a_watch_that_has_gone_silent_is_found_out_by_the_sweep() {
     bench.make_ready(&composite).await;
     // By the time of these answers, the server has sent the event.
     bench.object(&composite).await;
-    bench.requests().await;
+    bench.object(&composite).await;
     relay.restore();
     until_named(&bench.engine, composite.id).await;
     bench.until(&composite, "it is ready", is_ready).await;

@@ -9,10 +9,11 @@ use anyhow::Context as _;
 use jiff::Timestamp;
 use serde_json::Value;
 
-/// One request, or the start or end of a watch.
+/// One stage of one request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditRecord {
-    /// `ResponseComplete`; for a watch `ResponseStarted` first; `Panic`.
+    /// `RequestReceived`, `ResponseComplete` and, for a watch, `ResponseStarted`
+    /// between them; `Panic`.
     pub stage: String,
     /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, …
     pub verb: String,
@@ -58,21 +59,35 @@ pub(super) struct AuditLog {
     path: PathBuf,
     /// How many bytes were parsed: whole lines only.
     parsed: u64,
-    records: Arc<Vec<AuditRecord>>,
+    /// The records of the stage `RequestReceived`.
+    received: Arc<Vec<AuditRecord>>,
+    /// The records of the later stages.
+    answered: Arc<Vec<AuditRecord>>,
 }
 
 impl AuditLog {
     pub(super) fn new(path: PathBuf) -> Self {
-        Self { path, parsed: 0, records: Arc::default() }
+        Self { path, parsed: 0, received: Arc::default(), answered: Arc::default() }
     }
 
-    /// All records, oldest first. Skips a last line that is not complete yet.
-    pub(super) fn read(&mut self) -> anyhow::Result<Arc<Vec<AuditRecord>>> {
-        self.parse_new().with_context(|| format!("cannot read {}", self.path.display()))?;
-        Ok(Arc::clone(&self.records))
+    /// Every request received, oldest first. Skips a last line that is not
+    /// complete yet.
+    pub(super) fn received(&mut self) -> anyhow::Result<Arc<Vec<AuditRecord>>> {
+        self.parse_new()?;
+        Ok(Arc::clone(&self.received))
+    }
+
+    /// Every request answered, oldest first, likewise.
+    pub(super) fn answered(&mut self) -> anyhow::Result<Arc<Vec<AuditRecord>>> {
+        self.parse_new()?;
+        Ok(Arc::clone(&self.answered))
     }
 
     fn parse_new(&mut self) -> anyhow::Result<()> {
+        self.try_parse_new().with_context(|| format!("cannot read {}", self.path.display()))
+    }
+
+    fn try_parse_new(&mut self) -> anyhow::Result<()> {
         let mut file = match File::open(&self.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             file => file?,
@@ -83,7 +98,10 @@ impl AuditLog {
         let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
         let lines = std::str::from_utf8(&bytes[..whole])?.lines();
         let new = lines.map(parse).collect::<anyhow::Result<Vec<_>>>()?;
-        Arc::make_mut(&mut self.records).extend(new);
+        let (received, answered): (Vec<_>, Vec<_>) =
+            new.into_iter().partition(|record| record.stage == "RequestReceived");
+        Arc::make_mut(&mut self.received).extend(received);
+        Arc::make_mut(&mut self.answered).extend(answered);
         self.parsed += u64::try_from(whole)?;
         Ok(())
     }
@@ -133,7 +151,7 @@ mod tests {
         // The second line is being written.
         fs::write(file.path(), format!("{LINE}\n{}", &LINE[..40])).unwrap();
         let mut log = AuditLog::new(file.path().to_owned());
-        let records = log.read().unwrap();
+        let records = log.answered().unwrap();
         let [record] = records.as_slice() else { panic!("{records:?}") };
         assert_eq!((record.verb.as_str(), record.user.as_str()), ("delete", "admin"));
         assert_eq!(record.code, Some(200));
@@ -144,10 +162,16 @@ mod tests {
 
         // Now it is complete. What was read before stays as it was.
         fs::write(file.path(), format!("{LINE}\n{}\n", LINE.replace("/x?", "/y?"))).unwrap();
-        let later = log.read().unwrap();
+        let later = log.answered().unwrap();
         assert_eq!((records.len(), later.len(), &later[0]), (1, 2, &records[0]));
         assert!(later[1].uri.contains("/y?"), "{later:?}");
-        assert_eq!(*log.read().unwrap(), *later);
+        assert_eq!(*log.answered().unwrap(), *later);
+        assert_eq!(*log.received().unwrap(), []);
+
+        let received = LINE.replace("ResponseComplete", "RequestReceived");
+        fs::write(file.path(), format!("{LINE}\n{LINE}\n{received}\n")).unwrap();
+        assert_eq!(log.received().unwrap().len(), 1);
+        assert_eq!(log.answered().unwrap().len(), 2);
     }
 
     #[test]
@@ -155,8 +179,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("audit.log");
         let mut log = AuditLog::new(path.clone());
-        assert_eq!(*log.read().unwrap(), []);
+        assert_eq!(*log.answered().unwrap(), []);
         fs::write(&path, "{\"stage\":1}\n").unwrap();
-        assert!(format!("{:#}", log.read().unwrap_err()).contains("requestReceivedTimestamp"));
+        assert!(format!("{:#}", log.answered().unwrap_err()).contains("requestReceivedTimestamp"));
     }
 }

@@ -206,7 +206,13 @@ impl KubeEnvironment {
     /// Every request that the API server has answered so far, oldest first. A
     /// client may read an answer a moment before its record is written.
     pub fn audit(&self) -> anyhow::Result<Arc<Vec<AuditRecord>>> {
-        lock(&self.audit).read()
+        lock(&self.audit).answered()
+    }
+
+    /// Every request that the API server has received so far, oldest first. A
+    /// request that was answered is in it.
+    pub fn received(&self) -> anyhow::Result<Arc<Vec<AuditRecord>>> {
+        lock(&self.audit).received()
     }
 
     /// The process id of a running part, so that a test can freeze it.

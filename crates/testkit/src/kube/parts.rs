@@ -44,12 +44,10 @@ pub(super) mod file {
     pub(crate) const CONTROLLER_KUBECONFIG: &str = "kubeconfig-controller-manager.yaml";
 }
 
-/// One record per request and two per watch. The stage `RequestReceived` is
-/// omitted: later records contain its time.
+/// Two records per request and three per watch.
 pub(super) const AUDIT_POLICY: &str = "\
 apiVersion: audit.k8s.io/v1
 kind: Policy
-omitStages: [RequestReceived]
 rules:
 - level: Metadata
 ";
