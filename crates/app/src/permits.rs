@@ -51,6 +51,8 @@ struct Inner {
     /// When the read began, and its result.
     known: Option<(Instant, KnownMode)>,
     under_way: BTreeMap<Revision, usize>,
+    /// Requests without an answer, and until when each may land.
+    unanswered: Vec<(Revision, Instant)>,
     /// Counts the starts and the ends of actions and registry writes.
     activity: u64,
     /// The counter that the high-water marks must reach, and the activity that
@@ -66,6 +68,10 @@ impl Permits {
     /// A mode younger than this gives a permit, so that its use has the rest of
     /// [`Self::FRESH`].
     const REUSED: Duration = Duration::from_millis(500);
+
+    /// For how long a cluster may still carry out a request that it did not
+    /// answer: by default an API server gives each one up after a minute.
+    pub const LANDS_WITHIN: Duration = Duration::from_secs(60);
 
     /// Reads of the mode for one permit. A read that took too long gives none.
     const READS: usize = 3;
@@ -129,9 +135,29 @@ impl Permits {
     /// The newest mode that this process obeys: nothing that began under an older
     /// one is running, and nothing will begin.
     pub fn acknowledged(&self) -> Option<Revision> {
-        let inner = self.lock();
+        let mut inner = self.lock();
+        let now = Instant::now();
+        inner.unanswered.retain(|(_, until)| *until > now);
         let known = inner.known.as_ref().map(|(_, known_mode)| known_mode.revision)?;
-        Some(inner.under_way.keys().next().map_or(known, |oldest| known.min(*oldest)))
+        let unanswered = inner.unanswered.iter().map(|(revision, _)| revision);
+        let oldest = inner.under_way.keys().chain(unanswered).min();
+        Some(oldest.map_or(known, |oldest| known.min(*oldest)))
+    }
+
+    /// For how long something of this process may follow if it ends now; `None` if
+    /// something is running.
+    pub fn outlives(&self) -> Option<Duration> {
+        let inner = self.lock();
+        let last = inner.unanswered.iter().map(|(_, until)| *until).max();
+        let left =
+            last.map_or(Duration::ZERO, |last| last.saturating_duration_since(Instant::now()));
+        inner.under_way.is_empty().then_some(left)
+    }
+
+    /// An earlier process under this name ended without saying so: something of it
+    /// may follow for this long.
+    pub fn outlived(&self, by: Duration) {
+        self.lock().unanswered.push((Revision(0), Instant::now() + by));
     }
 
     /// Changes with every permit that is given or ends, see [`Self::mark_target`].
@@ -183,6 +209,14 @@ impl Permit {
     /// From then on nothing may begin under it.
     pub const fn ends_at(&self) -> Instant {
         self.ends_at
+    }
+}
+
+impl Permit {
+    /// Nobody answered the request: it counts until it can no longer land.
+    pub fn unanswered(self) {
+        let until = Instant::now() + Permits::LANDS_WITHIN;
+        self.permits.lock().unanswered.push((self.revision, until));
     }
 }
 
@@ -241,5 +275,34 @@ mod tests {
             "it may have ended after the last"
         );
         assert_eq!(permits.mark_target(permits.activity(), 14), 13, "idle again");
+    }
+    #[test]
+    fn a_request_without_an_answer_counts_until_it_can_no_longer_land() {
+        let permits = Arc::new(Permits::default());
+        let know = |revision| {
+            let mode = KnownMode { revision: Revision(revision), mode: Mode::Acting };
+            permits.learn(Instant::now(), mode);
+        };
+        let permit = |revision| {
+            *permits.lock().under_way.entry(Revision(revision)).or_default() += 1;
+            let ends_at = Instant::now();
+            Permit { permits: Arc::clone(&permits), revision: Revision(revision), ends_at }
+        };
+        know(4);
+        let answered = permit(4);
+        let given_up = permit(4);
+        know(5);
+        assert_eq!((permits.acknowledged(), permits.outlives()), (Some(Revision(4)), None));
+        drop(answered);
+        given_up.unanswered();
+        assert_eq!(permits.acknowledged(), Some(Revision(4)));
+        let left = permits.outlives().unwrap();
+        assert!(left > Duration::ZERO && left <= Permits::LANDS_WITHIN, "{left:?}");
+        // A minute later.
+        permits.lock().unanswered[0].1 = Instant::now();
+        assert_eq!(permits.acknowledged(), Some(Revision(5)));
+        assert_eq!(permits.outlives(), Some(Duration::ZERO));
+        permits.outlived(Permits::LANDS_WITHIN);
+        assert_eq!(permits.acknowledged(), Some(Revision(0)), "the process before this one");
     }
 }

@@ -1,6 +1,7 @@
 //! Classifies the refusals of an API server: a reason to decide on, and a message
 //! that tells a person what was tried, what came of it and what helps.
 
+use std::io;
 use std::time::Duration;
 
 use kube::core::Status;
@@ -29,6 +30,8 @@ pub enum Reason {
     /// The server did not answer; another request now would be in vain. A write
     /// may still take effect.
     NoAnswer,
+    /// Nothing accepts connections there, so nothing was sent.
+    NotSent,
     /// Nothing is at this path; a group at this path is not served. This proves
     /// nothing about an object.
     NotFound,
@@ -84,12 +87,17 @@ impl Error {
     }
 
     pub const fn is_no_answer(&self) -> bool {
+        matches!(self.reason, Reason::NoAnswer | Reason::NotSent)
+    }
+
+    /// Whether a write may have taken effect, or may still do so.
+    pub const fn may_land(&self) -> bool {
         matches!(self.reason, Reason::NoAnswer)
     }
 
     /// The cluster as a whole does not serve us, whatever the request was.
     pub const fn is_outage(&self) -> bool {
-        matches!(self.reason, Reason::NoAnswer | Reason::Unauthorized | Reason::Unavailable)
+        self.is_no_answer() || matches!(self.reason, Reason::Unauthorized | Reason::Unavailable)
     }
 
     pub const fn is_forbidden(&self) -> bool {
@@ -127,7 +135,9 @@ pub(crate) fn is_gone(error: &kube::Error, plural: &str, name: &str) -> bool {
 }
 
 fn reason(error: &kube::Error) -> Reason {
-    let Some(status) = status(error) else { return Reason::NoAnswer };
+    let Some(status) = status(error) else {
+        return if is_refused_connection(error) { Reason::NotSent } else { Reason::NoAnswer };
+    };
     match status.code {
         401 => Reason::Unauthorized,
         403 if by_role(status) => Reason::Forbidden,
@@ -194,12 +204,17 @@ fn describe(what: &str, error: &kube::Error) -> String {
 }
 
 /// The innermost cause, which is the informative one.
-fn root(error: &kube::Error) -> String {
-    let mut cause: &dyn std::error::Error = error;
+fn root(error: &kube::Error) -> &(dyn std::error::Error + 'static) {
+    let mut cause: &(dyn std::error::Error + 'static) = error;
     while let Some(source) = cause.source() {
         cause = source;
     }
-    cause.to_string()
+    cause
+}
+
+fn is_refused_connection(error: &kube::Error) -> bool {
+    let cause = root(error).downcast_ref::<io::Error>();
+    cause.is_some_and(|cause| cause.kind() == io::ErrorKind::ConnectionRefused)
 }
 
 #[cfg(test)]
@@ -261,6 +276,13 @@ mod tests {
     fn a_request_that_was_not_waited_for_is_not_answered() {
         let reason = |code| Error::classify("apply x", &refusal(code, "R", None)).reason;
         assert_eq!([reason(502), reason(504)], [Reason::NoAnswer, Reason::NoAnswer]);
+        let broken = |kind: io::ErrorKind| {
+            Error::classify("x", &kube::Error::Service(Box::new(io::Error::from(kind))))
+        };
+        let refused = broken(io::ErrorKind::ConnectionRefused);
+        assert!(refused.is_no_answer() && refused.is_outage() && !refused.may_land());
+        let cut = broken(io::ErrorKind::ConnectionReset);
+        assert!(cut.is_no_answer() && cut.is_outage() && cut.may_land());
         assert_eq!([reason(500), reason(503)], [Reason::Refused, Reason::Unavailable]);
     }
 

@@ -292,7 +292,7 @@ impl ResourceLoop {
 ///
 /// A request to any other engine goes on without us.
 fn actions_of(engine: Engine) -> Actions {
-    if engine == Engine::Local { Actions::InProcess } else { Actions::Remote }
+    if engine.acts_by_request() { Actions::Remote } else { Actions::InProcess }
 }
 
 /// Whether the loop keeps up, for `/readyz`.

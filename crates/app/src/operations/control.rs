@@ -47,8 +47,8 @@ pub struct ReplicaStatus {
     pub replica: Replica,
     /// All its actions obey the current mode.
     pub obeys: bool,
-    /// No heartbeat for longer than its lease: all its actions are over, and it
-    /// reads the mode again before it does anything else.
+    /// No heartbeat for longer than anything of it can last: all its actions are
+    /// over, and it reads the mode again before it does anything else.
     pub lapsed: bool,
 }
 
@@ -60,7 +60,8 @@ pub async fn status(context: &Context, caller: &Caller) -> Result<Status, Error>
         .into_iter()
         .map(|replica| ReplicaStatus {
             obeys: replica.acknowledged >= control.revision,
-            lapsed: control.now.since(replica.seen_at) > replica.lease.max(HEARTBEAT_INTERVAL * 3),
+            lapsed: control.now.since(replica.seen_at)
+                > replica.outlives.max(HEARTBEAT_INTERVAL * 3),
             replica,
         })
         .collect();
@@ -177,6 +178,56 @@ pub async fn heartbeat(
     worker: &str,
     lease: Duration,
 ) -> Result<KnownMode, HeartbeatError> {
+    let outlives = outlives(engines, lease);
+    report(context, engines, permits, worker, outlives).await
+}
+
+/// The last [`heartbeat`] of this process, after its loops have ended.
+pub async fn last_heartbeat(
+    context: &Context,
+    engines: &Engines,
+    permits: &Permits,
+    worker: &str,
+    lease: Duration,
+) -> Result<KnownMode, HeartbeatError> {
+    let outlives = permits.outlives().unwrap_or_else(|| outlives(engines, lease));
+    report(context, engines, permits, worker, outlives).await
+}
+
+/// Before the first [`heartbeat`]: an earlier process under this name, which is over,
+/// may have left requests on their way.
+pub async fn outlived(
+    context: &Context,
+    permits: &Permits,
+    worker: &str,
+    lease: Duration,
+) -> Result<(), Error> {
+    let now = context.stores.operations.control_fetch().await?.now;
+    let replicas = context.stores.operations.replica_list().await?;
+    let earlier = replicas.into_iter().find(|replica| replica.worker == worker);
+    if let Some(earlier) = earlier.filter(|earlier| earlier.outlives > lease) {
+        permits.outlived(earlier.outlives.saturating_sub(now.since(earlier.seen_at)));
+    }
+    Ok(())
+}
+
+/// For how long something of this process may follow if it is stopped now.
+fn outlives(engines: &Engines, lease: Duration) -> Duration {
+    let mut engines = engines.iter().into_iter();
+    if engines.any(|(_, engine)| engine.engine().acts_by_request()) {
+        lease + Permits::LANDS_WITHIN
+    } else {
+        lease
+    }
+}
+
+async fn report(
+    context: &Context,
+    engines: &Engines,
+    permits: &Permits,
+    worker: &str,
+    outlives: Duration,
+) -> Result<KnownMode, HeartbeatError> {
     let _one_at_a_time = permits.heartbeat.lock().await;
     let actor = Actor::new(format!("replica:{worker}"));
     let activity = permits.activity();
@@ -184,7 +235,7 @@ pub async fn heartbeat(
     permits.read(&context.stores).await?;
     let replica_report = ReplicaReport {
         worker: worker.to_owned(),
-        lease,
+        outlives,
         acknowledged: permits.acknowledged().unwrap_or(Revision(0)),
     };
     let (mut raised_to, mut rounds) = (None, 0);

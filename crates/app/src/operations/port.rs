@@ -30,7 +30,8 @@ pub type ControlRule<'a> =
 pub struct Replica {
     pub worker: String,
     pub seen_at: Timestamp,
-    pub lease: Duration,
+    /// For how long after `seen_at` something of it may follow.
+    pub outlives: Duration,
     pub acknowledged: Revision,
 }
 

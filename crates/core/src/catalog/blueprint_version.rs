@@ -18,6 +18,12 @@ closed_set!(
 );
 
 impl Engine {
+    /// Whether another system carries out its actions: a request may take effect
+    /// after its sender gave up or died.
+    pub const fn acts_by_request(self) -> bool {
+        !matches!(self, Self::Local)
+    }
+
     /// The engines that something new may name.
     pub const OFFERED: [Self; 2] = [Self::Local, Self::Crossplane];
 

@@ -166,7 +166,9 @@ pub struct ControlCommit {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReplicaReport {
     pub worker: String,
-    pub lease: Duration,
+    /// For how long after this heartbeat something of it may follow, if it is the
+    /// last one.
+    pub outlives: Duration,
     /// No action that it started under an older mode is still running.
     pub acknowledged: Revision,
 }

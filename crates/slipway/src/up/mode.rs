@@ -29,6 +29,7 @@ pub(super) async fn converge(
     worker: &str,
 ) -> Result<(), Error> {
     let actor = Actor::new(format!("replica:{worker}"));
+    control::outlived(context, permits, worker, config.lease).await?;
     control::heartbeat(context, engines, permits, worker, config.lease).await.map_err(|error| {
         match error {
             HeartbeatError::Store(error) => Error::App(error.into()),
@@ -57,7 +58,7 @@ pub(super) async fn converge(
 /// that a database that is restored right after this stop is recognised.
 pub(super) async fn last_heartbeat(partitions: &Partitions) {
     let Partitions { context, engines, permits, worker, lease, .. } = partitions;
-    let heartbeat = control::heartbeat(context, engines, permits, worker, *lease);
+    let heartbeat = control::last_heartbeat(context, engines, permits, worker, *lease);
     let problem = match tokio::time::timeout(LAST_HEARTBEAT, heartbeat).await {
         Ok(Ok(_)) => return,
         Ok(Err(error)) => error.to_string(),

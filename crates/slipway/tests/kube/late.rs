@@ -110,7 +110,46 @@ async fn a_late_create_costs_no_token() {
     world.assert_token_in_place(&before).await;
 }
 
+/// Nobody answered a create, and nobody can tell whether it lands. A freeze is not
+/// settled meanwhile, also not after the control plane was killed.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_freeze_waits_for_a_request_without_an_answer() {
+    let test = "a_freeze_waits_for_a_request_without_an_answer";
+    let Some(mut world) = World::start(test, SETUP).await else { return };
+    let proxy = redirect(&world).await;
+    let ready = world.declare("web-0", "").await;
+    world.plane.wait_for_phase(&ready, "Ready").await;
+    world.plane.says(&["freeze", "--for", "10m", "--reason", "test", "--wait"]);
+    world.plane.says(&["unfreeze", "--reason", "test"]);
+
+    proxy.add(Rule::new(Fault::CutThenHold).method("PATCH").path("/xservers/").times(1));
+    let id = world.declare("web-1", "").await;
+    wait::until(TIMEOUT, "the create to be held", async || proxy.waiting() == 1).await;
+    world.plane.says(&["freeze", "--for", "10m", "--reason", "test"]);
+    let blocked = |resource: &Value| resource["blockers"].to_string().contains("frozen");
+    world.plane.wait_for(&id, "the action to be given up", blocked).await;
+    world.assert_not_settled_after_heartbeats().await;
+    world.plane.kill();
+    world.plane.start().await;
+    world.assert_not_settled_after_heartbeats().await;
+    // It lands, and nobody was told that nothing follows.
+    assert_eq!((proxy.release().await, answers(&proxy)), (1, vec![201]));
+}
+
 impl World {
+    /// Asserts that no heartbeat of the only replica acknowledges the freeze.
+    async fn assert_not_settled_after_heartbeats(&self) {
+        let mut seen = std::collections::BTreeSet::new();
+        wait::until(TIMEOUT, "three heartbeats", async || {
+            let control = self.plane.get("/api/v1/control").await;
+            assert_eq!(control["settled"], false, "{control}");
+            assert_eq!(control["replicas"].as_array().map(Vec::len), Some(1), "{control}");
+            seen.insert(control["replicas"][0]["seen_at"].to_string());
+            seen.len() > 3
+        })
+        .await;
+    }
+
     /// Asserts that the object carries the token that its node enrolled with.
     async fn assert_token_in_place(&self, id: &str) {
         let name = self.xr_name(id).await;

@@ -335,13 +335,16 @@ impl Cluster {
         wrong
     }
 
-    /// Writes that the control planes sent after this moment, without the
-    /// high-water mark, which is a report and no action, and without questions
-    /// about rights.
+    /// Writes that the control planes sent, or that took effect, after this moment,
+    /// without the high-water mark, which is a report and no action, and without
+    /// questions about rights.
     pub(crate) fn writes_since(&self, moment: Instant) -> Vec<Exchange> {
         let is_action = |exchange: &Exchange| {
+            let effective = |status: u16| (200..300).contains(&status);
+            let mut landed = exchange.forwarded.iter();
+            let landed = landed.any(|one| one.at > moment && one.status.is_some_and(effective));
             exchange.method != "GET"
-                && exchange.received > moment
+                && (exchange.received > moment || landed)
                 && !exchange.path.contains("/namespaces/slipway-system/")
                 && !exchange.path.contains("/selfsubject")
         };

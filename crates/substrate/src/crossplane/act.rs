@@ -23,7 +23,7 @@
 //! of these situations.
 
 use slipway_app::ports::substrate::{Address, Error};
-use slipway_cluster::{DynamicObject, Facts, ObjectRef};
+use slipway_cluster::{Connection, DynamicObject, Facts, ObjectRef};
 use slipway_core::broker::observation::CompositeReport;
 use slipway_render::{RenderedComposite, composite, injection};
 
@@ -116,11 +116,14 @@ async fn write(
     rendered: &RenderedComposite,
     live: Option<&LiveObject>,
 ) -> Result<DynamicObject, slipway_cluster::Error> {
-    let (connection, body) = (engine.permitted().await?, rendered.expose_object());
+    let body = rendered.expose_object();
     let Some(live) = live else {
-        return connection.create_applied(object, body, FIELD_MANAGER).await;
+        let create = async |to: &Connection| to.create_applied(object, body, FIELD_MANAGER).await;
+        return engine.permitted(create).await;
     };
-    let updated = connection.update(object, &live.version(), body, FIELD_MANAGER).await?;
+    let read = live.version();
+    let update = async |to: &Connection| to.update(object, &read, body, FIELD_MANAGER).await;
+    let updated = engine.permitted(update).await?;
     if !updated.taken_over.is_empty() {
         let fields = &updated.taken_over;
         tracing::info!(%object, ?fields, "another field manager owned fields of Slipway; Slipway overwrote them");
@@ -172,7 +175,7 @@ pub(super) async fn delete(
         return release(engine, index, address, live).await;
     }
     let object = object_of(kind, address);
-    let left = match engine.permitted().await.map_err(failed)?.delete(&object, uid).await {
+    let left = match engine.permitted(async |to| to.delete(&object, uid).await).await {
         Ok(left) => left,
         Err(error) if error.is_conflict() => return Err(Error::Conflict(error.to_string())),
         Err(error) => return Err(not_written(error)),
@@ -207,8 +210,9 @@ async fn release(
         let others = live.finalizers.iter().map(|name| &**name);
         let others: Vec<_> = others.filter(|name| *name != composite::FINALIZER_DRAIN).collect();
         let read = live.version();
-        let connection = engine.permitted().await.map_err(failed)?;
-        match connection.set_finalizers(&object, &read, &others, FIELD_MANAGER).await {
+        let release =
+            async |to: &Connection| to.set_finalizers(&object, &read, &others, FIELD_MANAGER).await;
+        match engine.permitted(release).await {
             Ok(answer) => {
                 // Without finalizers the object is gone; the watch reports its
                 // deletion.

@@ -14,8 +14,8 @@ use slipway_render::composite::LABEL_INSTALLATION;
 use slipway_render::definitions::{self, DefinitionObject, LABEL_BLUEPRINT, LABEL_VERSION, VERBS};
 
 use super::engine::{CrossplaneSubstrate, failed};
+use super::live_object;
 use super::management::no_uid;
-use super::{FIELD_MANAGER, live_object};
 
 const CONDITION_ESTABLISHED: &str = "Established";
 
@@ -102,17 +102,14 @@ impl Definitions for CrossplaneSubstrate {
             Err(error) if error.is_forbidden() => return Ok(unread(&error)),
             Err(error) => return Err(failed(error)),
         };
-        let (connection, body) = (self.permitted().await.map_err(failed)?, &object.value);
-        let written = match found {
-            None => connection.create_applied(&reference, body, FIELD_MANAGER).await,
+        let read = match found {
+            None => None,
             Some(live) => {
                 self.require_ours(&live, object)?;
-                let read = Version::of(&live.metadata).ok_or_else(|| no_uid(&reference))?;
-                let updated = connection.update(&reference, &read, body, FIELD_MANAGER).await;
-                updated.map(|updated| updated.object)
+                Some(Version::of(&live.metadata).ok_or_else(|| no_uid(&reference))?)
             }
         };
-        match written {
+        match self.put_applied(&reference, read, &object.value).await {
             Ok(live) => Ok(match self.definition(&live, object) {
                 // The apply succeeded, so the object fits even if the server
                 // normalised its fields.

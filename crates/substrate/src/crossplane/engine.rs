@@ -2,19 +2,19 @@
 //! engine's state and its ownership checks; `observe` and `act` do the work.
 
 use std::collections::BTreeMap;
-use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use serde_json::Value;
 use slipway_app::permits::{ActionPermits, Permit};
 use slipway_app::ports::substrate::{
     Address, Error, HighWaterMark as Read, InventoryPage, InventoryRequest, Substrate,
 };
 use slipway_cluster::{
-    Access, ApiResource, Changes, Connection, ObjectRef, Reason, Watch, WatchConfig, api_resource,
-    object_key, require_identity,
+    Access, ApiResource, Changes, Connection, DynamicObject, ObjectRef, Reason, Version, Watch,
+    WatchConfig, api_resource, object_key, require_identity,
 };
 use slipway_core::broker::observation::CompositeReport;
 use slipway_core::catalog::blueprint_version::{CompositeScope, CompositeType, Engine};
@@ -24,7 +24,7 @@ use slipway_render::{RenderedComposite, composite};
 use super::high_water_mark::{HighWaterMark, SYSTEM_NAMESPACE};
 use super::live_object::LiveObject;
 use super::management::Verification;
-use super::{act, inventory, observe};
+use super::{FIELD_MANAGER, act, inventory, observe};
 
 /// Greatest age of the identity that a write relies on: one pass over the
 /// projects of a cluster, which has a lease of twenty seconds.
@@ -153,12 +153,41 @@ impl CrossplaneSubstrate {
         &self.connection
     }
 
-    /// The connection for one request that changes something.
+    /// Sends one request that changes something. An update that takes fields over
+    /// is two.
     ///
     /// *Guarantees:* the high-water mark of this same cluster was compared with the
-    /// database, and the mode permits the request. The caller sends it at once and
-    /// keeps this until the answer.
-    pub(super) async fn permitted(&self) -> Result<Permitted<'_>, slipway_cluster::Error> {
+    /// database, and the mode permits the request. The permit lasts until the
+    /// answer; without one, for as long as the request may land.
+    pub(super) async fn permitted<T>(
+        &self,
+        request: impl AsyncFnOnce(&Connection) -> Result<T, slipway_cluster::Error>,
+    ) -> Result<T, slipway_cluster::Error> {
+        let permit = self.permit().await?;
+        let answer = request(&self.connection).await;
+        if !answer.as_ref().is_err_and(slipway_cluster::Error::may_land) {
+            permit.answered();
+        }
+        answer
+    }
+
+    /// Creates an object, or updates it as it was read.
+    pub(super) async fn put_applied(
+        &self,
+        object: &ObjectRef,
+        read: Option<Version>,
+        body: &Value,
+    ) -> Result<DynamicObject, slipway_cluster::Error> {
+        self.permitted(async |to| match &read {
+            None => to.create_applied(object, body, FIELD_MANAGER).await,
+            Some(read) => {
+                to.update(object, read, body, FIELD_MANAGER).await.map(|updated| updated.object)
+            }
+        })
+        .await
+    }
+
+    async fn permit(&self) -> Result<RequestPermit, slipway_cluster::Error> {
         self.mark.require_compared(&self.connection.identity_within(RECENT).await?)?;
         let permit = match &self.permits {
             None => None,
@@ -167,7 +196,7 @@ impl CrossplaneSubstrate {
                 error => slipway_cluster::Error::no_answer(error.to_string()),
             })?),
         };
-        Ok(Permitted { connection: &self.connection, _permit: permit })
+        Ok(RequestPermit(permit))
     }
 
     pub(super) fn installation(&self) -> &str {
@@ -240,18 +269,22 @@ impl CrossplaneSubstrate {
     }
 }
 
-/// The right to one request that changes something.
+/// The permit for one request. Dropped without an answer, also because its sender
+/// gave up, it counts on.
 #[derive(Debug)]
-pub(super) struct Permitted<'a> {
-    connection: &'a Connection,
-    _permit: Option<Permit>,
+struct RequestPermit(Option<Permit>);
+
+impl RequestPermit {
+    fn answered(mut self) {
+        self.0 = None;
+    }
 }
 
-impl Deref for Permitted<'_> {
-    type Target = Connection;
-
-    fn deref(&self) -> &Connection {
-        self.connection
+impl Drop for RequestPermit {
+    fn drop(&mut self) {
+        if let Some(permit) = self.0.take() {
+            permit.unanswered();
+        }
     }
 }
 
@@ -264,7 +297,7 @@ pub(super) fn failed(error: slipway_cluster::Error) -> Error {
 
 /// The error of a write: one that nobody answered may still take effect.
 pub(super) fn not_written(error: slipway_cluster::Error) -> Error {
-    if error.is_no_answer() { Error::Unanswered(error.into_message()) } else { failed(error) }
+    if error.may_land() { Error::Unanswered(error.into_message()) } else { failed(error) }
 }
 
 pub(super) fn resource(kind: &CompositeType) -> ApiResource {

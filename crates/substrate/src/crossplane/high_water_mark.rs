@@ -182,7 +182,7 @@ impl HighWaterMark {
         match tokio::time::timeout(TIMEOUT, request).await {
             Ok(Ok(answer)) => (true, Ok(answer)),
             Ok(Err(error)) => {
-                let answered = !matches!(error.reason(), Reason::NoAnswer | Reason::Unauthorized);
+                let answered = !error.is_no_answer() && *error.reason() != Reason::Unauthorized;
                 let problem = format!("high-water mark: {error}");
                 let outage = error.is_outage();
                 (answered, Err(if outage { Problem::Unanswered } else { Problem::Failed }(problem)))

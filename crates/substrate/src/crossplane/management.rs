@@ -24,7 +24,7 @@ use slipway_render::shared::SharedObject;
 use slipway_render::{composite, external_secret, provider_config, shared};
 
 use super::engine::{CrossplaneSubstrate, RECENT, failed};
-use super::{FIELD_MANAGER, live_object};
+use super::live_object;
 
 /// How long the identity, the version and the kinds of a cluster are reused
 /// while no error occurs there.
@@ -310,16 +310,14 @@ impl Management for CrossplaneSubstrate {
         let body = &shared.value;
         for _ in 0..RETRIES {
             let found = self.connection().get_metadata(&object).await.map_err(failed)?;
-            let connection = self.permitted().await.map_err(failed)?;
-            let written = match found {
-                None => connection.create_applied(&object, body, FIELD_MANAGER).await,
+            let read = match found {
+                None => None,
                 Some(found) => {
                     self.require_writable(&found, &object)?;
-                    let read = Version::of(&found).ok_or_else(|| no_uid(&object))?;
-                    let updated = connection.update(&object, &read, body, FIELD_MANAGER).await;
-                    updated.map(|updated| updated.object)
+                    Some(Version::of(&found).ok_or_else(|| no_uid(&object))?)
                 }
             };
+            let written = self.put_applied(&object, read, body).await;
             match written {
                 Ok(answer) => return self.seen(&answer).ok_or_else(|| no_uid(&object)),
                 Err(error) if error.is_conflict() => {}
@@ -334,13 +332,8 @@ impl Management for CrossplaneSubstrate {
     async fn remove(&self, removal: &Removal) -> Result<(), Error> {
         self.require_same_cluster().await?;
         let read = Version { uid: removal.uid.clone(), resource_version: removal.version.clone() };
-        match self
-            .permitted()
-            .await
-            .map_err(failed)?
-            .delete_unchanged(&object_of(&removal.key), &read)
-            .await
-        {
+        let object = object_of(&removal.key);
+        match self.permitted(async |to| to.delete_unchanged(&object, &read).await).await {
             Ok(_) => Ok(()),
             Err(error) if error.is_conflict() => Err(Error::Conflict(error.to_string())),
             Err(error) => Err(failed(error)),

@@ -36,7 +36,7 @@ async fn fetch(world: &World) -> Control {
 async fn heartbeat(world: &World, worker: &str, high_water_mark: Option<i64>) -> Control {
     let mut replica_report = ReplicaReport {
         worker: worker.to_owned(),
-        lease: Duration::from_secs(30),
+        outlives: Duration::from_secs(30),
         acknowledged: Revision(0),
     };
     let key = (world.partition, Engine::Local);
@@ -70,7 +70,7 @@ pub(super) async fn each_mark_has_a_counter_of_its_own(world: &World) {
     let there = (Partition::new(world.uuid()), Engine::Crossplane);
     let report = ReplicaReport {
         worker: "replica-a".to_owned(),
-        lease: Duration::from_secs(30),
+        outlives: Duration::from_secs(30),
         acknowledged: Revision(0),
     };
     let counted = async |mark: Mark| {

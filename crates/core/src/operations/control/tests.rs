@@ -25,7 +25,7 @@ fn why() -> Reason {
 fn mk_replica_report() -> ReplicaReport {
     ReplicaReport {
         worker: "w".to_owned(),
-        lease: Duration::from_secs(30),
+        outlives: Duration::from_secs(30),
         acknowledged: Revision(4),
     }
 }

@@ -209,7 +209,7 @@ async fn replica_upsert(
          lease_micros = excluded.lease_micros, acknowledged = excluded.acknowledged"
     ))
     .bind(&replica_report.worker)
-    .bind(micros(replica_report.lease))
+    .bind(micros(replica_report.outlives))
     .bind(replica_report.acknowledged.0)
     .execute(&mut *connection)
     .await?;
@@ -229,11 +229,11 @@ pub(crate) async fn replicas(connection: &mut Connection, (): ()) -> Result<Vec<
     found
         .iter()
         .map(|row| {
-            let lease: i64 = row.try_get("lease_micros")?;
+            let outlives: i64 = row.try_get("lease_micros")?;
             Ok(Replica {
                 worker: row.try_get("worker")?,
                 seen_at: row.try_get::<Micros, _>("seen_at")?.into(),
-                lease: Duration::from_micros(u64::try_from(lease).unwrap_or(0)),
+                outlives: Duration::from_micros(u64::try_from(outlives).unwrap_or(0)),
                 acknowledged: Revision(row.try_get("acknowledged")?),
             })
         })
