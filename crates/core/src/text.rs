@@ -91,6 +91,15 @@ impl Reason {
     }
 }
 
+/// Checks what a person types once more before something that cannot be undone:
+/// one of these names, which `expected` describes.
+pub fn check_confirmation(typed: &str, names: &[&str], expected: &str) -> Result<(), InvalidText> {
+    if names.contains(&typed) {
+        return Ok(());
+    }
+    Err(InvalidText::new("confirm", format!("must be {expected}")))
+}
+
 /// Labels of a resource. Keys sort, so two equal sets render equally.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]

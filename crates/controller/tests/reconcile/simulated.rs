@@ -73,6 +73,8 @@ pub(crate) enum Moment {
     /// The intent is recorded. The engine notices that the mode changed, and
     /// sends no request.
     Apply,
+    /// The apply was sent, and its answer is lost.
+    Answer,
     /// The placement loop lists what is in a namespace before it deletes it.
     Residents,
 }
@@ -242,6 +244,9 @@ impl Substrate for Simulated {
     async fn apply(&self, rendered: &RenderedComposite) -> Result<CompositeReport, Error> {
         if self.reach(Moment::Apply).await {
             return Err(Error::Withheld);
+        }
+        if self.reach(Moment::Answer).await {
+            return Err(Error::Unanswered("the answer was lost".to_owned()));
         }
         let behaviour = *self.behaviour.lock().unwrap();
         if behaviour.apply_fails {

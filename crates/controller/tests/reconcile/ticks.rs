@@ -2,11 +2,15 @@
 //! outlasts it, and faults inside.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use slipway_app::broker::converge::Engines;
-use slipway_app::operations::explain;
+use slipway_app::operations::{control, explain};
+use slipway_app::permits::Permits;
+use slipway_app::ports::Entropy;
 use slipway_controller::driver::Loop;
 use slipway_controller::resources::ResourceLoop;
 use slipway_core::blocker::BlockerCode;
@@ -14,10 +18,12 @@ use slipway_core::broker::phase::Phase;
 use slipway_core::catalog::blueprint_version::Engine;
 use slipway_core::ids::ClaimToken;
 use slipway_durable::{Lease, Moment};
+use sqlx::{Connection as _, SqliteConnection};
+use uuid::Uuid;
 
-use crate::simulated::{Behaviour, Simulated};
+use crate::simulated::{Behaviour, Moment as Of, Simulated};
 use crate::slow::Slow;
-use crate::world::World;
+use crate::world::{Machine, World};
 
 const SWEEP: Duration = Duration::from_secs(2);
 
@@ -155,11 +161,95 @@ async fn the_claim_of_an_action_without_an_answer_lapses() {
     }
 }
 
+/// Nobody knows whether the engine sent its request before it panicked.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_fault_of_our_own_is_shown_and_spaced_out_and_goes_away() {
-    for world in World::each("a_fault_of_our_own").await {
+async fn the_claim_of_an_action_that_panicked_lapses() {
+    for world in World::each("an_action_that_panicked").await {
         let substrate = mk_slow(Duration::ZERO);
         substrate.panics.store(true, Ordering::SeqCst);
+        let lease = Duration::from_secs(30);
+        let resources = mk_loop(&world, &substrate, lease);
+        let id = world.declare("web").await;
+        let claimed = resources.claim(50).await.unwrap();
+        resources.work(claimed, Lease::new(Moment::now(), lease)).await;
+        let seen = world.get(id).await;
+        let [blocker] = &seen.blockers[..] else { panic!("{:?}", seen.blockers) };
+        assert_eq!(blocker.code, BlockerCode::InternalError);
+        assert!(blocker.message.contains("panicked"), "{blocker:?}");
+        assert_is_claimed(&world, &resources).await;
+    }
+}
+
+/// The tick of a node that stopped applies it again and requests its drain. The drain
+/// needs a permit of its own; if there is none, the claim of the apply lapses all the same.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_freeze_does_not_end_the_claim_of_an_action_without_an_answer() {
+    for world in World::each("a_freeze_does_not_end").await {
+        let (context, caller) = (world.context.clone(), world.caller.clone());
+        let permits = world.resources.permits();
+        let freeze = async move {
+            let hour = Duration::from_secs(3_600);
+            control::freeze(&context, &caller, hour, "test").await.unwrap();
+            // As the heartbeat does.
+            permits.read(&context.stores).await.unwrap();
+        };
+        assert_eq!(apply_and_drain(&world, freeze.boxed()).await, Vec::<String>::new());
+    }
+    let world = World::sqlite().await;
+    let url = world.url.clone();
+    let forget_the_mode = async move {
+        let mut raw = SqliteConnection::connect(&url).await.unwrap();
+        sqlx::query("DELETE FROM control").execute(&mut raw).await.unwrap();
+        // Until the loop has to read it again.
+        tokio::time::sleep(Permits::FRESH).await;
+    };
+    assert_eq!(apply_and_drain(&world, forget_the_mode.boxed()).await.len(), 1);
+}
+
+/// One tick, whose apply is not answered. Something happens during the apply.
+async fn apply_and_drain(world: &World, meanwhile: BoxFuture<'static, ()>) -> Vec<String> {
+    let id = world.ready("web").await;
+    while world.round().await > 0 {}
+    world.substrate.change(&world.name(id).await, |object| object.ready = false);
+    world.delete(id).await;
+    world.substrate.interfere(Of::Answer, meanwhile);
+    let (resources, lease) = (&world.resources, Duration::from_secs(30));
+    let claimed = resources.claim(50).await.unwrap();
+    assert_eq!(claimed.len(), 1);
+    let errors = resources.work(claimed, Lease::new(Moment::now(), lease)).await;
+    assert!(world.get(id).await.node.unwrap().drain.is_none(), "nobody asks it to drain");
+    assert_is_claimed(world, resources).await;
+    errors
+}
+
+/// Somebody wakes the rows, and none can be claimed.
+async fn assert_is_claimed(world: &World, resources: &ResourceLoop) {
+    world.context.stores.broker.attempt_wake_all(world.partition).await.unwrap();
+    assert!(resources.claim(50).await.unwrap().is_empty(), "the claim was released");
+}
+
+/// Draws no secrets while it is broken.
+#[derive(Debug)]
+struct Broken(AtomicBool);
+
+impl Entropy for Broken {
+    fn uuid(&self) -> Uuid {
+        Machine.uuid()
+    }
+
+    fn fill(&self, bytes: &mut [u8]) {
+        let secret = bytes.len() >= 32;
+        assert!(!secret || !self.0.load(Ordering::SeqCst), "the random source is broken");
+        Machine.fill(bytes);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fault_of_our_own_is_shown_and_spaced_out_and_goes_away() {
+    for mut world in World::each("a_fault_of_our_own").await {
+        let substrate = mk_slow(Duration::ZERO);
+        let broken = Arc::new(Broken(AtomicBool::new(true)));
+        world.context.entropy = Arc::clone(&broken) as _;
         let lease = Duration::from_secs(30);
         let resources = mk_loop(&world, &substrate, lease);
         let id = world.declare("web").await;
@@ -183,7 +273,7 @@ async fn a_fault_of_our_own_is_shown_and_spaced_out_and_goes_away() {
         assert!(waits[3] > waits[0] * 2, "{waits:?}");
         assert!(waits.iter().all(|wait| *wait <= SWEEP.mul_f64(1.25)), "{waits:?}");
 
-        substrate.panics.store(false, Ordering::SeqCst);
+        broken.0.store(false, Ordering::SeqCst);
         assert_eq!(round().await, Vec::<String>::new());
         let seen = world.get(id).await;
         assert_eq!((seen.blockers.len(), seen.failures), (0, 0), "{:?}", seen.blockers);

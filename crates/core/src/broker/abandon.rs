@@ -37,7 +37,7 @@ use crate::nodes::NodesWrite;
 use crate::nodes::drain::deregister;
 use crate::nodes::node::{DeregisteredHow, Node};
 use crate::operations::control::Mode;
-use crate::text::{Reason, storable};
+use crate::text::{Reason, check_confirmation, storable};
 
 /// The audit verb.
 pub const ABANDON: &str = "resource.abandon";
@@ -69,10 +69,8 @@ pub fn request(
     actor: &Actor,
 ) -> Result<Commit, Refusal> {
     let handle = snapshot.resource.handle.as_str();
-    if request.confirm != handle {
-        let problem = format!("must be the handle of the resource, `{handle}`");
-        return Err(Refusal::invalid("confirm", problem));
-    }
+    let expected = format!("the handle of the resource, `{handle}`");
+    check_confirmation(request.confirm, &[handle], &expected)?;
     if snapshot.attempt.abandoned_at().is_some() {
         return Ok(Commit::default());
     }

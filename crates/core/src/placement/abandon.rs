@@ -19,7 +19,7 @@ use crate::placement::PlacementWrite;
 use crate::placement::cluster::{Cluster, Verification};
 use crate::placement::namespace::NamespacePhase;
 use crate::placement::shared_objects::ProjectNamespace;
-use crate::text::Reason;
+use crate::text::{Reason, check_confirmation};
 use crate::time::Timestamp;
 
 /// The audit verb.
@@ -54,10 +54,8 @@ pub fn request(
 ) -> Result<Commit, Refusal> {
     let Circumstances { project, cluster, .. } = circumstances;
     let (name, id) = (project.name.as_str(), project.id.to_string());
-    if request.confirm != name && request.confirm != id {
-        let problem = format!("must be the name of the project, `{name}`, or its id");
-        return Err(Refusal::invalid("confirm", problem));
-    }
+    let expected = format!("the name of the project, `{name}`, or its id");
+    check_confirmation(request.confirm, &[name, &id], &expected)?;
     let ground = ground(placed, circumstances)?;
     let (assignment, now) = (&placed.assignment, placed.now);
     let kind = AbandonedKind::Namespace.as_str();

@@ -14,6 +14,7 @@ mod high_water_mark;
 mod inventory;
 mod late;
 mod observe;
+mod permits;
 mod refusals;
 mod replicas;
 mod shared_objects;

@@ -26,7 +26,7 @@ use uuid::Uuid;
 use crate::late::Late;
 use crate::support::{Bench, TIMEOUT, define, mk_kind};
 
-const PROVIDER: &str = "hetzner";
+pub(crate) const PROVIDER: &str = "hetzner";
 
 fn assignment(bench: &Bench) -> ClusterAssignment {
     ClusterAssignment {
@@ -43,7 +43,7 @@ fn assignment(bench: &Bench) -> ClusterAssignment {
 }
 
 /// The ProviderConfig of the project, as it is after so many removals.
-fn provider_config(bench: &Bench, removals: u64) -> SharedObject {
+pub(crate) fn provider_config(bench: &Bench, removals: u64) -> SharedObject {
     let mut assignment = assignment(bench);
     assignment.status.removals = BTreeMap::from([(format!("ProviderConfig/{PROVIDER}"), removals)]);
     let used = ProviderUse {
@@ -83,7 +83,7 @@ fn provider_configs() -> CompositeType {
 }
 
 /// Two replicas that have surveyed the cluster, without which neither writes.
-async fn mk_late(test: &str) -> Option<Late> {
+pub(crate) async fn mk_late(test: &str) -> Option<Late> {
     let late = Late::new(test).await?;
     define(&late.bench.client, &provider_configs()).await;
     for engine in [&late.bench.engine, &late.newer] {
@@ -93,7 +93,7 @@ async fn mk_late(test: &str) -> Option<Late> {
     Some(late)
 }
 
-fn removal(object: &SharedObject, seen: &Seen) -> Removal {
+pub(crate) fn removal(object: &SharedObject, seen: &Seen) -> Removal {
     Removal { key: object.wanted.key.clone(), uid: seen.uid.clone(), version: seen.version.clone() }
 }
 
@@ -152,24 +152,27 @@ async fn a_late_write_of_a_shared_object_overwrites_nothing_newer() {
     assert_eq!(late.newer.find(&key).await.unwrap(), None);
 }
 
+/// A definition of this installation.
+pub(crate) fn role(bench: &Bench, version: &str) -> DefinitionObject {
+    let name = format!("slipway-{}", bench.namespace);
+    let value = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+        "metadata": { "name": name, "labels": {
+            "slipway.dev/installation": bench.installation,
+            "slipway.dev/blueprint": "server",
+            "slipway.dev/blueprint-version": version,
+        } },
+        "rules": [],
+    });
+    DefinitionObject { key: DefinitionKey { kind: DefinitionKind::Role, name }, value }
+}
+
 #[tokio::test]
 async fn a_late_definition_overwrites_nothing_newer() {
     let Some(late) = mk_late("a_late_definition_overwrites_nothing_newer").await else { return };
-    let name = format!("slipway-{}", late.bench.namespace);
-    let role = |version: &str| DefinitionObject {
-        key: DefinitionKey { kind: DefinitionKind::Role, name: name.clone() },
-        value: json!({
-            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
-            "metadata": { "name": name, "labels": {
-                "slipway.dev/installation": late.bench.installation,
-                "slipway.dev/blueprint": "server",
-                "slipway.dev/blueprint-version": version,
-            } },
-            "rules": [],
-        }),
-    };
+    let role = |version| role(&late.bench, version);
     for (older, newer) in [("v1", "v2"), ("v3", "v4")] {
-        late.hold("PATCH", &name);
+        late.hold("PATCH", &role(older).key.name);
         late.bench.engine.define(&role(older)).await.unwrap_err();
         late.newer.define(&role(newer)).await.unwrap();
         assert_eq!(late.land().await, 409);

@@ -61,9 +61,10 @@ impl Batch<'_> {
         Some(Minted { fresh: FreshToken { id: BootstrapTokenId::new(entropy.uuid()), hash }, text })
     }
 
-    /// Carries out the outside action of the decision. A panic becomes the
-    /// error of this resource alone. Waits for a slot among the actions on the
-    /// cluster; the lease is renewed during the wait and checked after it.
+    /// Carries out the outside action of the decision. A panic before the engine is
+    /// called becomes the error of this resource alone. Waits for a slot among the
+    /// actions on the cluster; the lease is renewed during the wait and checked
+    /// after it.
     pub(super) async fn act(&self, mut item: Item) -> Acted {
         let _permit = match item.acts() {
             // The semaphore is never closed; if it were, the lease would still
@@ -115,8 +116,24 @@ impl Batch<'_> {
         };
         let deadline = self.action_deadline;
         let unanswered = |message: String| Outcome::Unanswered(Obstacle { code, message });
-        Some(match tokio::time::timeout(deadline, action).await {
-            Ok(Ok(seen)) => {
+        let action = AssertUnwindSafe(action).catch_unwind();
+        let answer = match tokio::time::timeout(deadline, action).await {
+            Ok(Ok(answer)) => answer,
+            // It may have sent a request before.
+            Ok(Err(_)) => {
+                let message = "the engine panicked during the action".to_owned();
+                tracing::error!("{message}; the claim lapses");
+                let code = BlockerCode::InternalError;
+                return Some(Outcome::Unanswered(Obstacle { code, message }));
+            }
+            Err(_) => {
+                let limit = deadline.as_millis();
+                let message = format!("the substrate did not answer within {limit} ms");
+                return Some(unanswered(message));
+            }
+        };
+        Some(match answer {
+            Ok(seen) => {
                 if let Some(report) = seen
                     && item.decision.applied(&item.snapshot, &report, &item.facts)
                 {
@@ -124,19 +141,15 @@ impl Batch<'_> {
                 }
                 Outcome::Done
             }
-            Ok(Err(Error::Unanswered(message))) => unanswered(message),
+            Err(Error::Unanswered(message)) => unanswered(message),
             // The mode changed after the action began.
-            Ok(Err(Error::Withheld)) => match self.permits.enter(&self.context.stores).await {
+            Err(Error::Withheld) => match self.permits.enter(&self.context.stores).await {
                 Ok(Err(mode)) => {
                     item.decision.withheld_by(&item.snapshot, &mode).unwrap_or(Outcome::Done)
                 }
                 Ok(Ok(_)) | Err(_) => return None,
             },
-            Ok(Err(error)) => Outcome::Failed(Obstacle { code, message: error.to_string() }),
-            Err(_) => {
-                let limit = deadline.as_millis();
-                unanswered(format!("the substrate did not answer within {limit} ms"))
-            }
+            Err(error) => Outcome::Failed(Obstacle { code, message: error.to_string() }),
         })
     }
 

@@ -42,18 +42,21 @@ impl Changes {
     }
 }
 
+/// The end of a tick whose outcome could not be recorded. The claim of an action
+/// without an answer lapses all the same.
+fn missed(outcome: &Outcome, ticked: Ticked) -> Ticked {
+    match (outcome, ticked) {
+        (Outcome::Unanswered(_), Ticked::Failed { message, .. }) => {
+            Ticked::Unanswered(Some(message))
+        }
+        (Outcome::Unanswered(_), _) => Ticked::Unanswered(None),
+        (_, ticked) => ticked,
+    }
+}
+
 impl Done {
-    /// Could not be recorded. The claim of an action without an answer lapses
-    /// all the same.
     fn missed(self, ticked: Ticked) -> Ended {
-        let ticked = match (&self.outcome, ticked) {
-            (Outcome::Unanswered(_), Ticked::Failed { message, .. }) => {
-                Ticked::Unanswered(Some(message))
-            }
-            (Outcome::Unanswered(_), _) => Ticked::Unanswered(None),
-            (_, ticked) => ticked,
-        };
-        (self.item.snapshot, ticked)
+        (self.item.snapshot, missed(&self.outcome, ticked))
     }
 }
 
@@ -138,7 +141,9 @@ impl Batch<'_> {
         let permit = match self.permit_registry(&mut done).await {
             Ok(permit) => permit,
             Err(error) => {
-                let failed = |(item, _): (Item, Outcome)| (item.snapshot, Ticked::of(&error));
+                let failed = |(item, outcome): (Item, Outcome)| {
+                    (item.snapshot, missed(&outcome, Ticked::of(&error)))
+                };
                 ended.extend(done.into_iter().map(failed));
                 return ended;
             }
@@ -193,7 +198,8 @@ impl Batch<'_> {
 
     /// A permit for the registry writes of these ticks, if there are any. What the
     /// mode withholds becomes the outcome of its tick; the rest of the tick is
-    /// recorded all the same.
+    /// recorded all the same. A tick whose action was not answered keeps that
+    /// outcome: without a permit its record is refused, and its claim lapses.
     async fn permit_registry(
         &self,
         done: &mut [(Item, Outcome)],
@@ -209,7 +215,9 @@ impl Batch<'_> {
             Ok(permit) => Ok(Some(permit)),
             Err(mode) => {
                 for (_, outcome) in &mut drains {
-                    *outcome = mode.withholds(Decision::DRAIN).unwrap_or(Outcome::Done);
+                    if !matches!(outcome, Outcome::Unanswered(_)) {
+                        *outcome = mode.withholds(Decision::DRAIN).unwrap_or(Outcome::Done);
+                    }
                 }
                 Ok(None)
             }
