@@ -20,8 +20,9 @@ use slipway_core::placement::namespace::{NamespacePhase, ProviderPhase};
 use slipway_core::placement::rules::namespace::{self, PlacementAction, PlacementDecision};
 use slipway_core::placement::rules::residents;
 use slipway_core::placement::shared_objects::{
-    Desired, ProjectNamespace, SharedKey, SharedObjects,
+    Desired, ProjectNamespace, SharedKey, SharedKind, SharedObjects,
 };
+use slipway_core::time::Timestamp;
 use slipway_render::shared::{self, PlacementSettings, SharedObject};
 
 use crate::Context;
@@ -60,6 +61,7 @@ pub struct PlacementReconciler {
     actor: Actor,
     /// Grants or refuses each outside action, right before it starts.
     permits: Arc<Permits>,
+    create_lands_within: Duration,
 }
 
 /// The lease of a pass, as its renewer knows it.
@@ -78,6 +80,15 @@ struct Pass<'a> {
     lease: &'a dyn PassLease,
 }
 
+/// A decision, and the project as it was recorded with it.
+struct Recorded {
+    project_namespace: ProjectNamespace,
+    decision: PlacementDecision,
+    /// Until when the create of the namespace in this decision may land, if no other
+    /// one is on its way.
+    only_create: Option<Timestamp>,
+}
+
 /// How an action ended.
 enum Acted {
     Done,
@@ -87,6 +98,8 @@ enum Acted {
     /// The mode does not permit it.
     Withheld(String),
     Failed(String),
+    /// Nobody can tell: the request may still be carried out.
+    Unanswered(String),
 }
 
 /// The result of a pass.
@@ -115,7 +128,15 @@ impl PlacementReconciler {
         worker: &str,
     ) -> Self {
         let actor = Actor::new(format!("placement:{worker}"));
-        Self { context, settings: Arc::new(settings), actor, permits }
+        let create_lands_within = namespace::CREATE_LANDS_WITHIN;
+        Self { context, settings: Arc::new(settings), actor, permits, create_lands_within }
+    }
+
+    /// For how long a create of a namespace that nobody answered may land.
+    #[must_use]
+    pub const fn with_create_lands_within(mut self, within: Duration) -> Self {
+        self.create_lands_within = within;
+        self
     }
 
     pub const fn context(&self) -> &Context {
@@ -241,10 +262,11 @@ impl PlacementReconciler {
                 break;
             }
             // Decide again under lock, on current rows: somebody may have declared.
-            let Some((locked, decision)) = self.record(project, observed, &said).await? else {
+            let Some(recorded) = self.record(project, observed, &said, true).await? else {
                 break;
             };
-            project_namespace = locked;
+            let Recorded { decision, only_create, .. } = recorded;
+            project_namespace = recorded.project_namespace;
             if decision.actions.is_empty() {
                 break;
             }
@@ -254,6 +276,12 @@ impl PlacementReconciler {
             for action in &decision.actions {
                 summary.actions += 1;
                 acted = self.act(pass, &assignment, &objects, action, observed).await?;
+                if let (PlacementAction::Put(key), Some(until)) = (action, only_create)
+                    && key.kind == SharedKind::Namespace
+                    && !matches!(acted, Acted::Unanswered(_))
+                {
+                    observed.answered.insert(key.clone(), until);
+                }
                 // The following actions depend on this one.
                 if !matches!(acted, Acted::Done) {
                     break;
@@ -271,7 +299,7 @@ impl PlacementReconciler {
                     is_withheld = true;
                     break;
                 }
-                Acted::Failed(problem) => {
+                Acted::Failed(problem) | Acted::Unanswered(problem) => {
                     summary.errors.push(problem.clone());
                     problems.push(problem);
                     break;
@@ -279,7 +307,7 @@ impl PlacementReconciler {
             }
         }
         if !problems.is_empty() {
-            self.record(project, observed, &problems).await?;
+            self.record(project, observed, &problems, false).await?;
         }
         if is_withheld {
             // The end of the mode wakes the loop.
@@ -325,6 +353,7 @@ impl PlacementReconciler {
             Ok(()) => Acted::Done,
             Err(substrate::Error::Conflict(_)) if is_removal(action) => Acted::Postponed,
             Err(substrate::Error::Withheld) => Acted::Withheld(self.withheld().await?),
+            Err(substrate::Error::Unanswered(problem)) => Acted::Unanswered(problem),
             Err(error) => Acted::Failed(error.to_string()),
         })
     }
@@ -363,22 +392,31 @@ impl PlacementReconciler {
         namespace::decision(project_namespace, &wanted, observed)
     }
 
-    /// Plans and records in one transaction. Returns the project as it is then;
-    /// `None` if its placement is gone.
+    /// Plans and records in one transaction, before the actions or without acting.
+    /// Returns the project as it is then; `None` if its placement is gone.
     async fn record(
         &self,
         project: ProjectId,
         observed: &SharedObjects,
         problems: &[String],
-    ) -> Result<Option<(ProjectNamespace, PlacementDecision)>, store::Error> {
+        acts: bool,
+    ) -> Result<Option<Recorded>, store::Error> {
         let mut decided = None;
         let mut rule = |project_namespace: &ProjectNamespace| {
-            let decision = with(
+            let mut decision = with(
                 self.decision(project_namespace, &self.objects(project_namespace), observed),
                 problems,
             );
+            let only_create = if acts {
+                let within = self.create_lands_within;
+                namespace::sends(project_namespace, observed, &mut decision, within)
+            } else {
+                None
+            };
             let commit = namespace::record(project_namespace, &decision, &self.actor);
-            decided = Some((project_namespace.clone(), decision, !commit.is_empty()));
+            let project_namespace = project_namespace.clone();
+            let recorded = Recorded { project_namespace, decision, only_create };
+            decided = Some((recorded, !commit.is_empty()));
             Ok(commit)
         };
         match self.context.stores.placement.decide_project_namespace(project, &mut rule).await {
@@ -386,11 +424,12 @@ impl PlacementReconciler {
             Err(store::Error::NotFound { .. }) => return Ok(None),
             Err(error) => return Err(error),
         }
-        let Some((mut project_namespace, decision, written)) = decided else {
+        let Some((mut recorded, written)) = decided else {
             return Ok(None);
         };
+        let Recorded { project_namespace, decision, .. } = &mut recorded;
         if written {
-            if opens(&project_namespace, &decision) {
+            if opens(project_namespace, decision) {
                 self.context.stores.placement.project_namespace_wake(project).await?;
                 self.context.wakes.wake();
             }
@@ -399,7 +438,7 @@ impl PlacementReconciler {
             assignment.namespace_phase = decision.phase;
             assignment.status = decision.status.clone();
         }
-        Ok(Some((project_namespace, decision)))
+        Ok(Some(recorded))
     }
 }
 
@@ -448,7 +487,7 @@ async fn within<T>(
     let limit = lease.deadline();
     tokio::time::timeout(limit, action).await.unwrap_or_else(|_| {
         let limit = limit.as_millis();
-        Err(substrate::Error::Failed(format!("the cluster did not answer within {limit} ms")))
+        Err(substrate::Error::Unanswered(format!("the cluster did not answer within {limit} ms")))
     })
 }
 

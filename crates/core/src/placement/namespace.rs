@@ -13,6 +13,7 @@ use crate::closed_set::closed_set;
 use crate::error::{ErrorKind, Refusal};
 use crate::ids::{CloudCredentialId, ClusterId};
 use crate::placement::shared_objects::SharedKey;
+use crate::time::Timestamp;
 
 closed_set!(
     /// The lifecycle of a project namespace.
@@ -64,9 +65,17 @@ pub struct NamespaceStatus {
     /// back or may have to be, see [`crate::placement::rules::namespace`].
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub removals: BTreeMap<String, u64>,
+    /// Until when a create of the namespace may land that nobody answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub create_lands_until: Option<Timestamp>,
 }
 
 impl NamespaceStatus {
+    /// The same, if that time is not over.
+    pub fn pending_create(&self, now: Timestamp) -> Option<Timestamp> {
+        self.create_lands_until.filter(|until| *until > now)
+    }
+
     /// The count that the object must carry to be used.
     pub fn removals_of(&self, key: &SharedKey) -> u64 {
         self.removals.get(&key.counted_as()).copied().unwrap_or_default()

@@ -93,6 +93,9 @@ pub struct SharedObjects {
     pub absent: BTreeSet<SharedKey>,
     /// Kinds that could not be listed, and why. Nothing is concluded from it.
     pub unreadable: BTreeMap<Source, String>,
+    /// Namespaces whose only create on its way was answered, with the recorded time
+    /// until which it might have landed.
+    pub answered: BTreeMap<SharedKey, Timestamp>,
 }
 
 /// A provider that resources of a project use, through this credential.

@@ -11,7 +11,7 @@ use crate::run::Soak;
 
 /// A namespace is withdrawn after the deletion verification of the resources
 /// that it had, one lease after their end, and goes after all that is in it.
-const WITHDRAWN_LIMIT: Duration = Duration::from_secs(90);
+const WITHDRAWN_LIMIT: Duration = Duration::from_secs(180);
 const POLL: Duration = Duration::from_millis(150);
 
 impl Soak {
@@ -99,7 +99,9 @@ impl Soak {
                 return Ok(());
             }
             if begun.elapsed() > WITHDRAWN_LIMIT {
-                let text = format!("left on the cluster after {WITHDRAWN_LIMIT:?}: {left:?}");
+                let placed = self.world.get("/api/v1/cluster-assignments")?;
+                let text =
+                    format!("left on the cluster after {WITHDRAWN_LIMIT:?}: {left:?}: {placed}");
                 self.violation(None, &text);
                 return Ok(());
             }

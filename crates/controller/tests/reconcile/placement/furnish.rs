@@ -99,6 +99,7 @@ pub(super) fn placement(world: &World, permits: &Arc<Permits>) -> PlacementRecon
         secret_store: PlacementSettings::DEFAULT_SECRET_STORE.to_owned(),
     };
     PlacementReconciler::new(world.context.clone(), settings, Arc::clone(permits), "test")
+        .with_create_lands_within(Duration::from_millis(50))
 }
 
 /// The lease of a pass that never ends.

@@ -19,8 +19,13 @@
 //! Every removal that was sent names a version in which the object carried a
 //! lower count, so none of them can land on an object in use. This holds also if
 //! two replicas decide at once on observations of any age.
+//!
+//! A create of the namespace may arrive late as well, when nobody needs it any more.
+//! So the time until which it may land is recorded before it is sent, and taken back
+//! when it is answered. Until then the namespace does not count as gone.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde_json::json;
 
@@ -32,6 +37,11 @@ use crate::placement::namespace::{NamespacePhase, NamespaceStatus, ProviderPhase
 use crate::placement::shared_objects::{
     Desired, ProjectNamespace, Seen, SharedKey, SharedKind, SharedObjects, Source,
 };
+use crate::time::Timestamp;
+
+/// A create is sent within the lease of its pass, twenty seconds after it was
+/// recorded at the latest, and an API server ends a request within a minute.
+pub const CREATE_LANDS_WITHIN: Duration = Duration::from_secs(90);
 
 /// An action outside.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,6 +80,30 @@ pub fn decision(
 ) -> PlacementDecision {
     let mut view = View::new(project_namespace, observed);
     if project_namespace.is_leaving() { view.leave() } else { view.converge(wanted) }
+}
+
+/// Records in the decision until when a create of the namespace in it may land, before
+/// it is sent. Returns that time if no other create is on its way: after the answer the
+/// observation has it in [`SharedObjects::answered`].
+pub fn sends(
+    project_namespace: &ProjectNamespace,
+    observed: &SharedObjects,
+    decision: &mut PlacementDecision,
+    within: Duration,
+) -> Option<Timestamp> {
+    let is_namespace = |key: &SharedKey| key.kind == SharedKind::Namespace;
+    let creates = decision.actions.iter().any(|action| {
+        matches!(action, PlacementAction::Put(key)
+            if is_namespace(key) && !observed.objects.contains_key(key))
+    });
+    if !creates {
+        return None;
+    }
+    let now = project_namespace.now;
+    let until = now.plus(within);
+    decision.status.create_lands_until = Some(until);
+    let pending = project_namespace.assignment.status.pending_create(now);
+    if pending.is_some() { None } else { Some(until) }
 }
 
 /// Records phase and status; writes nothing if neither changed.
@@ -190,6 +224,7 @@ impl<'a> View<'a> {
         }
         let mut status = NamespaceStatus {
             namespace_uid: self.seen(&self.namespace()).map(|seen| seen.uid.clone()),
+            create_lands_until: self.pending_create(),
             ..NamespaceStatus::default()
         };
         let before = &self.project_namespace.assignment;
@@ -208,6 +243,13 @@ impl<'a> View<'a> {
         status.problems = std::mem::take(&mut self.problems);
         status.removals = std::mem::take(&mut self.removals);
         PlacementDecision { actions, phase, status }
+    }
+
+    /// Unless it was answered.
+    fn pending_create(&self) -> Option<Timestamp> {
+        let pending =
+            self.project_namespace.assignment.status.pending_create(self.project_namespace.now);
+        pending.filter(|until| self.observed.answered.get(&self.namespace()) != Some(until))
     }
 
     fn seen(&self, key: &SharedKey) -> Option<&'a Seen> {
@@ -398,7 +440,7 @@ impl<'a> View<'a> {
         }
         let made = self.project_namespace.assignment.status.namespace_uid.as_deref();
         match self.observed.objects.get(&key) {
-            None if self.observed.absent.contains(&key) => true,
+            None if self.observed.absent.contains(&key) => self.no_create_pending(),
             None => {
                 actions.push(PlacementAction::Prove(key));
                 false
@@ -426,6 +468,15 @@ impl<'a> View<'a> {
                 false
             }
         }
+    }
+
+    fn no_create_pending(&mut self) -> bool {
+        let Some(until) = self.pending_create() else { return true };
+        let shown = shown(&self.namespace());
+        self.problems.push(format!(
+            "{shown} is not there, but a request to create it was not answered and may be carried out until {until}"
+        ));
+        false
     }
 }
 

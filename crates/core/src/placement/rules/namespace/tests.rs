@@ -112,14 +112,19 @@ impl World {
 
     /// Decides, records, acts. Returns the actions.
     fn pass(&mut self) -> Vec<PlacementAction> {
-        let decision =
+        let mut decision =
             decision(&self.project_namespace, &desired(&self.project_namespace), &self.observed);
+        let only_create =
+            sends(&self.project_namespace, &self.observed, &mut decision, CREATE_LANDS_WITHIN);
         self.project_namespace.assignment.namespace_phase = decision.phase;
         self.project_namespace.assignment.status = decision.status;
         for action in &decision.actions {
             self.check(action);
             match action {
                 PlacementAction::Put(key) => {
+                    if let Some(until) = only_create.filter(|_| key.kind == SharedKind::Namespace) {
+                        self.observed.answered.insert(key.clone(), until);
+                    }
                     let removals = self.project_namespace.assignment.status.removals_of(key);
                     let put = Seen { removals, hash: Some(hash(removals)), ..there(key.kind) };
                     self.observed.objects.insert(key.clone(), put);
@@ -371,6 +376,7 @@ proptest! {
             world.project_namespace.project_deleted_at = Some(world.project_namespace.now);
         }
         world.converge();
+        world.project_namespace.now = world.project_namespace.now.plus(CREATE_LANDS_WITHIN);
         world.converge();
         if leaves {
             prop_assert_eq!(world.phase(), NamespacePhase::Deleted);

@@ -196,6 +196,48 @@ fn what_is_used_again_is_admitted_after_it_was_written() {
     }
 }
 
+/// The project leaves while a create of its namespace is on its way.
+#[test]
+fn a_namespace_is_gone_when_no_create_of_it_can_land() {
+    let namespace = key(SharedKind::Namespace, NAMESPACE, None);
+    for answered in [true, false] {
+        let mut world = World::new(&[]);
+        let sent = world.pass();
+        assert!(sent.contains(&PlacementAction::Put(namespace.clone())), "{sent:?}");
+        let until = at(1_000).plus(CREATE_LANDS_WITHIN);
+        let recorded = |world: &World| world.project_namespace.assignment.status.create_lands_until;
+        assert_eq!(recorded(&world), Some(until), "before it is sent");
+        if !answered {
+            world.observed = SharedObjects::default();
+            // A second one is answered; the first may land all the same.
+            world.project_namespace.now = at(1_010);
+            world.pass();
+        }
+        world.pass();
+        let pending = (!answered).then_some(at(1_010).plus(CREATE_LANDS_WITHIN));
+        assert_eq!(recorded(&world), pending);
+
+        world.project_namespace.assignment.withdrawn_at = Some(at(1_020));
+        world.converge();
+        if answered {
+            assert_eq!(world.phase(), NamespacePhase::Deleted);
+            continue;
+        }
+        assert_eq!(world.phase(), NamespacePhase::Terminating);
+        let problems = &world.project_namespace.assignment.status.problems;
+        assert!(problems[0].contains("may be carried out until"), "{problems:?}");
+        // It lands, and is removed like any other.
+        world.observed.absent.clear();
+        world.observed.objects.insert(namespace.clone(), there(SharedKind::Namespace));
+        world.converge();
+        assert!(!world.observed.objects.contains_key(&namespace));
+        assert_eq!(world.phase(), NamespacePhase::Terminating);
+        world.project_namespace.now = at(1_101);
+        world.converge();
+        assert_eq!(world.phase(), NamespacePhase::Deleted);
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
