@@ -40,7 +40,7 @@ pub fn declare(
     declaration: &Declaration,
     actor: &Actor,
 ) -> Result<Commit, Refusal> {
-    let wanted = Wanted {
+    let desired = Desired {
         project: &declaration.project,
         blueprint: &declaration.blueprint,
         version: declaration.version.as_deref(),
@@ -48,7 +48,7 @@ pub fn declare(
         parameters: &declaration.parameters,
     };
     let Checked { project_id, blueprint, credential, placement, parameter_values } =
-        check(snapshot, wanted)?;
+        check(snapshot, desired)?;
     if let Some(holder) = snapshot.holder {
         return Err(Refusal::new(
             ErrorKind::HandleTaken,
@@ -119,7 +119,7 @@ pub fn declare(
 
 /// What a declaration asks for, or a retry that corrects one.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Wanted<'a> {
+pub(crate) struct Desired<'a> {
     pub(crate) project: &'a str,
     pub(crate) blueprint: &'a str,
     pub(crate) version: Option<&'a str>,
@@ -140,23 +140,23 @@ pub(crate) struct Checked<'a> {
 /// Checks the preconditions in a fixed order.
 pub(crate) fn check<'a>(
     snapshot: &'a DeclareSnapshot,
-    wanted: Wanted<'_>,
+    desired: Desired<'_>,
 ) -> Result<Checked<'a>, Refusal> {
     let Some(project_id) = snapshot.project else {
         return Err(Refusal::new(
             ErrorKind::ProjectNotFound,
-            format!("there is no project `{}`; name an existing one", wanted.project),
+            format!("there is no project `{}`; name an existing one", desired.project),
         )
         .at("project"));
     };
     let Some(blueprint) = &snapshot.blueprint else {
-        let wanted = match wanted.version {
-            Some(version) => format!("`{}` in version `{version}`", wanted.blueprint),
-            None => format!("`{}`", wanted.blueprint),
+        let desired = match desired.version {
+            Some(version) => format!("`{}` in version `{version}`", desired.blueprint),
+            None => format!("`{}`", desired.blueprint),
         };
         return Err(Refusal::new(
             ErrorKind::BlueprintNotFound,
-            format!("there is no published blueprint {wanted}; check its slug and version"),
+            format!("there is no published blueprint {desired}; check its slug and version"),
         )
         .at("blueprint"));
     };
@@ -171,14 +171,14 @@ pub(crate) fn check<'a>(
         .at("version"));
     }
     let Some(credential) = &snapshot.credential else {
-        return Err(credential_missing(snapshot, wanted));
+        return Err(credential_missing(snapshot, desired));
     };
     if !credential.assigned {
         return Err(Refusal::new(
             ErrorKind::CredentialNotAssigned,
             format!(
                 "credential `{}` is not assigned to project `{}`; assign it or name another",
-                credential.name, wanted.project
+                credential.name, desired.project
             ),
         )
         .at("credential"));
@@ -211,7 +211,7 @@ pub(crate) fn check<'a>(
             ErrorKind::ProviderConfigConflict,
             format!(
                 "project `{}` reaches provider `{provider}` with credential `{}`, and has one ProviderConfig for it; name that credential, or declare this in another project",
-                wanted.project, conflict.credential
+                desired.project, conflict.credential
             ),
         )
         .at("credential")
@@ -222,25 +222,25 @@ pub(crate) fn check<'a>(
             ErrorKind::AssignmentNotFound,
             format!(
                 "project `{}` is not placed on a cluster; assign it to one first",
-                wanted.project
+                desired.project
             ),
         )
         .at("project"));
     };
     placement.serves(blueprint).map_err(|refusal| refusal.at("blueprint"))?;
-    let parameter_values = blueprint.parameter_schema.validate(wanted.parameters.clone())?;
+    let parameter_values = blueprint.parameter_schema.validate(desired.parameters.clone())?;
     Ok(Checked { project_id, blueprint, credential, placement, parameter_values })
 }
 
-fn credential_missing(snapshot: &DeclareSnapshot, wanted: Wanted<'_>) -> Refusal {
-    let message = match (wanted.credential, &snapshot.assigned_credentials[..]) {
+fn credential_missing(snapshot: &DeclareSnapshot, desired: Desired<'_>) -> Refusal {
+    let message = match (desired.credential, &snapshot.assigned_credentials[..]) {
         (Some(name), _) => format!("there is no credential `{name}`; name an existing one"),
         (None, []) => {
-            format!("project `{}` has no credential assigned; assign one first", wanted.project)
+            format!("project `{}` has no credential assigned; assign one first", desired.project)
         }
         (None, several) => format!(
             "project `{}` has several credentials; name one of: {}",
-            wanted.project,
+            desired.project,
             several.join(", ")
         ),
     };
