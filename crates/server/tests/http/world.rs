@@ -241,6 +241,11 @@ impl World {
         answer.json()["id"].as_str().unwrap().to_owned()
     }
 
+    /// Ids count up here. The next one differs from those before in more than its last digit.
+    pub(crate) fn skip_ids(&self) {
+        while !self.context.entropy.uuid().to_string().ends_with('f') {}
+    }
+
     /// Issues a bootstrap token for a resource, as the loop does before an apply.
     pub(crate) async fn mint_token(&self, resource: &str) -> String {
         self.mint_token_of(resource, TokenKind::Node, Duration::from_secs(3_600)).await
@@ -285,6 +290,22 @@ impl World {
             .execute(&mut connection)
             .await
             .unwrap();
+    }
+
+    /// Lets a resource fail for this reason, as if the loop had observed it.
+    pub(crate) async fn fail(&self, resource: &str, reason: &str) {
+        self.set_phase(resource, "Failed").await;
+        let url = format!("sqlite:{}", self.file.display());
+        let mut connection = sqlx::SqliteConnection::connect(&url).await.unwrap();
+        sqlx::query(
+            "UPDATE provisioned_resources SET failure_reason = $1, failed_at = phase_since, \
+             failure_observed = '{}' WHERE resource_id = $2",
+        )
+        .bind(reason)
+        .bind(resource.parse::<Uuid>().unwrap())
+        .execute(&mut connection)
+        .await
+        .unwrap();
     }
 
     /// Adds this many lines to the history of a resource's attempt, by plain SQL.
