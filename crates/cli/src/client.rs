@@ -100,6 +100,15 @@ impl Client {
         self.decode(self.request(Method::GET, path)).await
     }
 
+    /// One document; of the listing only the filters count.
+    pub(crate) async fn get_where<T: DeserializeOwned>(
+        &self,
+        path: &[&str],
+        wanted: Listing,
+    ) -> Result<T, Error> {
+        self.decode(self.request(Method::GET, path).query(&wanted.filters)).await
+    }
+
     pub(crate) async fn post<T: DeserializeOwned>(
         &self,
         path: &[&str],

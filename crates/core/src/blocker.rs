@@ -4,10 +4,11 @@
 
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::broker::phase::Phase;
 use crate::closed_set::closed_set;
+use crate::ids::ProvisionedResourceId;
 use crate::time::Timestamp;
 
 closed_set!(
@@ -29,6 +30,7 @@ closed_set!(
         EnrollingOverdue => "enrolling_overdue",
         Unsettled => "unsettled",
         NodeNotDraining => "node_not_draining",
+        NodeDeregistrationFailed => "node_deregistration_failed",
         DeprovisioningOverdue => "deprovisioning_overdue",
         RowInvalid => "row_invalid",
         InternalError => "internal_error",
@@ -73,6 +75,17 @@ const ABANDON: Remedy = Remedy {
     role: "admin",
 };
 
+/// What a person can do about a Failed attempt.
+pub const OF_FAILED: &[Remedy] = &[
+    RETRY,
+    Remedy {
+        action: "the same with a corrected parameter, or with --version in another version",
+        command: Some("slipway resource retry {id} --param <name>=<value> --reason <why>"),
+        role: "operator",
+    },
+    DELETE,
+];
+
 impl BlockerCode {
     /// Who can do something about it.
     pub const fn owner(self) -> &'static str {
@@ -87,6 +100,7 @@ impl BlockerCode {
             | Self::DeleteFailed
             | Self::ProvisioningOverdue
             | Self::DeprovisioningOverdue
+            | Self::NodeDeregistrationFailed
             | Self::RowInvalid
             | Self::InternalError
             | Self::ClusterNotServed => "platform",
@@ -199,6 +213,11 @@ impl BlockerCode {
                 },
                 FORCE_DRAIN,
             ],
+            Self::NodeDeregistrationFailed => &[Remedy {
+                action: "repair the seam that the evidence names: the row of the token or of the node, or what failed the drain (the message and the log say how); the loop continues by itself, and the substrate stays until the node has left",
+                command: Some("slipway explain resource {id}"),
+                role: "admin",
+            }],
             Self::RowInvalid => &[Remedy {
                 action: "repair the row named in the evidence, or run a version that knows it",
                 command: None,
@@ -232,6 +251,16 @@ impl BlockerCode {
         }
     }
 }
+
+closed_set!(
+    /// The step of a deregistration that failed: from the bootstrap token to the node
+    /// that used it up, the node itself, and its drain.
+    DeregistrationSeam {
+        Token => "token",
+        Node => "node",
+        Drain => "drain",
+    }
+);
 
 /// One blocker on one thing.
 #[derive(Debug, Clone, PartialEq)]
@@ -279,6 +308,32 @@ impl Deadlines {
             Phase::Ready | Phase::Failed | Phase::Deleted => None,
         }
     }
+}
+
+/// Quarantines a row that cannot be read. In teardown, a token or node that cannot be read
+/// (`seam`) means that the node cannot be deregistered: nothing else is done before that.
+pub fn of_unreadable(
+    attempt: ProvisionedResourceId,
+    reason: &str,
+    seam: Option<DeregistrationSeam>,
+    now: Timestamp,
+    next_retry_at: Option<Timestamp>,
+) -> Blocker {
+    let mut evidence = json!({ "provisioned_resource_id": attempt, "reason": reason });
+    let (code, message) = match seam {
+        None => (
+            BlockerCode::RowInvalid,
+            format!("the row breaks an invariant and is quarantined: {reason}"),
+        ),
+        Some(seam) => {
+            evidence["seam"] = json!(seam);
+            let message = format!(
+                "the node cannot be deregistered, because its {seam} cannot be read: {reason}"
+            );
+            (BlockerCode::NodeDeregistrationFailed, message)
+        }
+    };
+    Blocker { code, message, since: now, evidence, next_retry_at }
 }
 
 /// Keeps the `since` of blockers that persist and drops those that ended.

@@ -83,6 +83,9 @@ pub struct Event {
     /// What it announces was not proven outside. Part of the envelope: the payload is a
     /// wire contract.
     pub abandoned: bool,
+    /// What a retry changed in the declaration: `version`, `parameters.<name>`. Part of
+    /// the envelope too.
+    pub changed: Vec<String>,
     pub payload: Value,
 }
 
@@ -110,6 +113,7 @@ impl Event {
             project_id,
             occurred_at,
             abandoned: false,
+            changed: Vec::new(),
             payload: serde_json::to_value(payload(id)).unwrap_or(Value::Null),
         }
     }

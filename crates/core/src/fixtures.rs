@@ -62,6 +62,7 @@ pub fn mk_stored_attempt(phase: Phase) -> StoredAttempt {
         bootstrap_token_id: None,
         parameter_values: ParameterValues::default(),
         partition: mk_placement().cluster_id.into(),
+        correction: None,
         deletion_requested_at: phase.is_deletion().then_some(at(900)),
         unsettled_since: at(900),
         absence_proven_at: None,

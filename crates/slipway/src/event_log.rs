@@ -127,6 +127,9 @@ mod tests {
     fn events(positions: std::ops::RangeInclusive<i64>) -> Vec<Event> {
         let event = |position| Event {
             abandoned: false,
+            resource_id: None,
+            handle: None,
+            changed: Vec::new(),
             id: format!("id-{position}"),
             position,
             event_type: "broker.ProvisionedResourceReady".to_owned(),

@@ -43,7 +43,7 @@ const TIMES: &[(Role, &str, &[&str])] = &[
     (
         Role::Happened,
         "provisioned_resources",
-        &["absence_proven_at", "abandoned_at", "created_at", "updated_at"],
+        &["failed_at", "absence_proven_at", "abandoned_at", "created_at", "updated_at"],
     ),
     (Role::Happened, "state_changes", &["at"]),
     // Shown; the loop goes by the due time of its attempt.

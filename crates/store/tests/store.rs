@@ -133,6 +133,43 @@ async fn postgres_isolates_a_bad_row() {
     .await;
 }
 
+/// The statement that spoils what a deregistration needs, and the id in it.
+fn spoiled_seam(seam: testing::BadSeam, node: &'static str) -> (&'static str, uuid::Uuid) {
+    match seam {
+        testing::BadSeam::Token(id) => {
+            ("UPDATE bootstrap_tokens SET kind = 'gone' WHERE id = $1", id.as_uuid())
+        }
+        testing::BadSeam::Node(id) => (node, id.as_uuid()),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sqlite_names_the_seam_of_a_deregistration() {
+    let sqlite = Sqlite::new();
+    testing::bad_seams(sqlite.open().await, async |seam| {
+        let (statement, id) =
+            spoiled_seam(seam, "UPDATE nodes SET capabilities = '7' WHERE id = $1");
+        let mut connection = sqlite.connection().await;
+        sqlx::query(statement).bind(id).execute(&mut connection).await.expect("it is spoiled");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn postgres_names_the_seam_of_a_deregistration() {
+    let Some(database) = postgres("bad_seams").await else {
+        return;
+    };
+    testing::bad_seams(open_postgres(&database).await, async |seam| {
+        let (statement, id) =
+            spoiled_seam(seam, "UPDATE nodes SET capabilities = '7'::jsonb WHERE id = $1");
+        let mut connection =
+            sqlx::PgConnection::connect(database.url()).await.expect("a connection");
+        sqlx::query(statement).bind(id).execute(&mut connection).await.expect("it is spoiled");
+    })
+    .await;
+}
+
 /// The statement that spoils the outbox; only a payload differs between the databases.
 fn spoiling(spoil: testing::Spoil, payload: &str) -> String {
     match spoil {

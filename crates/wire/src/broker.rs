@@ -80,18 +80,38 @@ pub struct ResourceDetail {
     pub older_history: Option<String>,
 }
 
-/// One of the attempts to fill a slot, in short.
+/// One of the attempts to fill a slot; `GET /api/v1/resources/{id}/attempts` has all.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AttemptSummary {
     pub id: String,
     pub number: i32,
     pub phase: String,
     pub phase_since: String,
+    #[serde(default)]
+    pub created_at: String,
+    /// The version of the blueprint that it was made from.
+    #[serde(default)]
+    pub blueprint_version: String,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub parameters: BTreeMap<String, Value>,
+    /// How it failed, if it did; kept as long as the attempt, whatever followed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<Failure>,
     /// When it was proven a second time that nothing is left of it.
     pub absence_proven_at: Option<String>,
     /// When a person gave up proving that; its leak records say what may still exist.
     #[serde(default)]
     pub abandoned_at: Option<String>,
+}
+
+/// How an attempt failed: the substrate reported a permanent failure, or somebody retried
+/// it because its node left or never enrolled.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Failure {
+    pub at: String,
+    pub reason: String,
+    /// What was observed then.
+    pub observed: Value,
 }
 
 /// One filling of the slot: the ProvisionedResource.
@@ -130,6 +150,13 @@ pub struct HistoryEntry {
 pub struct Retry {
     #[schema(min_length = 1, max_length = 500)]
     pub reason: String,
+    /// Another version of the blueprint for the next attempt; the same if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// Corrected values for the next attempt; `null` takes a value away, and what is not
+    /// named stays.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub parameters: BTreeMap<String, Value>,
 }
 
 /// `POST /api/v1/resources/{id}/abandon`.

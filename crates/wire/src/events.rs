@@ -12,9 +12,20 @@ pub struct Event {
     pub position: i64,
     #[serde(rename = "type")]
     pub event_type: String,
+    /// The attempt that it is about.
     pub aggregate_id: String,
+    /// The resource of the attempt, and its handle. Not there if the subject has none, or
+    /// its rows cannot be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resource_id: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub handle: Option<String>,
     pub revision: i64,
     pub occurred_at: String,
+    /// What a retry changed in the declaration, `version` or `parameters.<name>`; in the
+    /// Requested event of the attempt that followed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changed: Vec<String>,
     /// What it announces was not proven outside: a person abandoned it. Only then in the
     /// document.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

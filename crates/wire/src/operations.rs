@@ -6,20 +6,26 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use crate::blocker::Blocker;
-use crate::broker::HistoryEntry;
+use crate::blocker::{Blocker, Remedy};
+use crate::broker::{Failure, HistoryEntry};
 use crate::nodes::Node;
 
-/// `GET /api/v1/explain/{kind}/{id}`: why something is where it is.
+/// `GET /api/v1/explain/{reference}`: why something is where it is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Explanation {
-    /// `resource`, `node`, `deletion`, `project`, `cluster`, `token` or `leak`.
+    /// `resource`, `attempt`, `node`, `deletion`, `project`, `cluster`, `token` or `leak`.
     pub kind: String,
     pub id: String,
     pub name: String,
     /// Its phase, where it has one.
     pub state: String,
     pub since: String,
+    /// How it failed, if it is an attempt that did, or a resource whose current one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<Failure>,
+    /// What a person can do about the state itself; blockers have their own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remedies: Vec<Remedy>,
     /// One sentence: what has to happen for the state to change.
     pub waiting_for: Option<String>,
     /// When the wait becomes a blocker.

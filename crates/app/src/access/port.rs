@@ -5,6 +5,7 @@
 //! Nothing ever changes its project, so the answer of
 //! [`AccessStore::project_of`] stays true.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -14,6 +15,7 @@ use slipway_core::access::idempotency;
 use slipway_core::ids::{
     ApiKeyId, AuditEntryId, BootstrapTokenId, DeletionId, NodeId, ProjectId, ResourceId,
 };
+use slipway_core::operations::explanation::ExplainedKind;
 use slipway_core::time::Timestamp;
 use uuid::Uuid;
 
@@ -135,6 +137,15 @@ pub trait AccessStore of (ApiKey), intercepted by AccessIntercept {
 
     /// The project of something; `None` if it belongs to none or does not
     /// exist. Answers also for a quarantined row.
+    /// What has an id in this range: up to `limit` of each kind, and only of this project
+    /// if one is given. A project may see the clusters, and no leaks.
+    async fn id_find(
+        &self,
+        ids: &RangeInclusive<Uuid>,
+        within: Option<ProjectId>,
+        limit: u32,
+    ) -> Result<Vec<(ExplainedKind, Uuid)>, Error>;
+
     async fn project_of(&self, owned: Owned) -> Result<Option<ProjectId>, Error>;
 
     /// Reads up to `limit` audit entries after this one, in the order of their

@@ -207,14 +207,14 @@ impl Batch<'_> {
                         snapshots.push(snapshot);
                     }
                 }
-                Err(CorruptRow { id, reason, .. }) => {
+                Err(CorruptRow { id, reason, seam, .. }) => {
                     // A corrupt row does not even name its resource.
                     let attempt_id = id;
                     tracing::error!(%attempt_id, reason, "a row breaks an invariant and is quarantined");
                     errors.push(format!("{id}: {reason}"));
                     if let Some(claimed) = open.get(&id) {
-                        let written =
-                            store.attempt_quarantine(*claimed, &reason, self.pace.sweep).await;
+                        let (claimed, sweep) = (*claimed, self.pace.sweep);
+                        let written = store.attempt_quarantine(claimed, &reason, seam, sweep).await;
                         errors.extend(written.err().map(|error| error.to_string()));
                     }
                 }

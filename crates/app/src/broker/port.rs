@@ -10,8 +10,9 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use slipway_core::blocker::BlockerCode;
+use slipway_core::blocker::{BlockerCode, DeregistrationSeam};
 use slipway_core::broker::history::HistoryBounds;
+use slipway_core::broker::retry::RetrySnapshot;
 use slipway_core::broker::snapshot::{DeclareSnapshot, ResourceSnapshot};
 use slipway_core::catalog::label::LabelSelector;
 use slipway_core::commit::{Recorded, Release};
@@ -47,6 +48,14 @@ pub struct DeclareKey {
     pub version: Option<String>,
     /// Name or id; the project's only one if not named.
     pub credential: Option<String>,
+}
+
+/// The resource of a retry that corrects its declaration.
+#[derive(Debug, Clone)]
+pub struct RetryKey {
+    pub resource: ResourceId,
+    /// The version that it already has if not named.
+    pub version: Option<String>,
 }
 
 /// The result of one decision of many.
@@ -92,6 +101,8 @@ pub struct AttemptFilter {
     pub number: Option<i32>,
     /// Only those with a blocker.
     pub blocked: bool,
+    /// Only those of its resource with a smaller number.
+    pub before: Option<i32>,
 }
 
 /// A partition with due rows.
@@ -114,6 +125,7 @@ pub struct HistoryTrimmed {
 /// See [`Rule`].
 pub type ResourceRule<'a> = Rule<'a, ResourceSnapshot>;
 pub type DeclareRule<'a> = Rule<'a, DeclareSnapshot>;
+pub type RetryRule<'a> = Rule<'a, RetrySnapshot>;
 
 port! {
 /// Everything about resources and attempts.
@@ -127,6 +139,9 @@ pub trait BrokerStore, intercepted by BrokerIntercept {
 
     /// Decides about an existing resource, its row locked.
     async fn decide(&self, key: ResourceKey, rule: &mut ResourceRule<'_>) -> Result<(), Error>;
+
+    /// The same, with what its corrected declaration is checked against.
+    async fn decide_retry(&self, key: &RetryKey, rule: &mut RetryRule<'_>) -> Result<(), Error>;
 
     /// Decides about each of these attempts (no id twice), their resource rows
     /// locked, and returns the results in the given order. For each it returns
@@ -170,11 +185,13 @@ pub trait BrokerStore, intercepted by BrokerIntercept {
     async fn attempt_release(&self, releases: &[Release]) -> Result<(), Error>;
 
     /// Quarantines a row that cannot be hydrated: adds a blocker to it alone
-    /// and releases the claim, due again at the next sweep.
+    /// ([`slipway_core::blocker::of_unreadable`]) and releases the claim, due again at the
+    /// next sweep.
     async fn attempt_quarantine(
         &self,
         claimed: Claimed,
         reason: &str,
+        seam: Option<DeregistrationSeam>,
         recheck: Duration,
     ) -> Result<(), Error>;
 

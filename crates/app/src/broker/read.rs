@@ -62,6 +62,26 @@ pub async fn recent_history(
     Ok(RecentHistory { lines, has_older })
 }
 
+/// A page of the attempts of a resource, newest first; the cursor is the number of the
+/// last one.
+pub async fn attempts(
+    context: &Context,
+    caller: &Caller,
+    id: ResourceId,
+    page: Page<i64>,
+) -> Result<Listed<AttemptLine, i64>, Error> {
+    authorise(caller, Operation::ResourceRead)?;
+    let missing = || not_found(ErrorKind::ResourceNotFound, "resource", id);
+    reach(context, caller, Owned::Resource(id), missing).await?;
+    let before = page.after.map(|number| i32::try_from(number).unwrap_or(i32::MAX));
+    let filter = AttemptFilter { resource: Some(id), before, ..AttemptFilter::default() };
+    let lines = context.stores.broker.attempt_lines(filter, page.limit).await?;
+    if lines.is_empty() && before.is_none() {
+        return Err(missing());
+    }
+    Ok(Listed::complete(lines, page.limit, |line| i64::from(line.number)))
+}
+
 /// A page of the history of one attempt of a resource, newest first: of the
 /// attempt with this number, or of the current one.
 pub async fn history(

@@ -8,7 +8,9 @@ use serde_json::Value;
 use slipway_core::access::audit::Actor;
 use slipway_core::events::positions::Span;
 use slipway_core::events::unreadable;
-use slipway_core::ids::{AuditEntryId, ClaimToken, EventId, ProjectId, Revision, SubscriptionId};
+use slipway_core::ids::{
+    AuditEntryId, ClaimToken, EventId, ProjectId, ResourceId, Revision, SubscriptionId,
+};
 use slipway_core::time::Timestamp;
 use uuid::Uuid;
 
@@ -29,6 +31,11 @@ pub struct PositionedEvent {
     pub occurred_at: Timestamp,
     /// What it announces was not proven outside: a person abandoned it.
     pub abandoned: bool,
+    /// The resource that the subject belongs to, and its handle. `None` for a subject of
+    /// another kind.
+    pub resource: Option<(ResourceId, String)>,
+    /// What a retry changed in the declaration: `version`, `parameters.<name>`.
+    pub changed: Vec<String>,
     pub payload: Value,
 }
 

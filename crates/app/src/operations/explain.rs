@@ -2,39 +2,146 @@
 //! observation and deadlines, for every kind. This file reads; core composes
 //! the answers.
 
+use std::ops::RangeInclusive;
+
+use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::catalog::project::Project;
 use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::ids::{ClusterId, InvalidId, ProvisionedResourceId, ResourceId};
 use slipway_core::operations::explain::{self, ClusterFacts, Timeouts};
 use slipway_core::operations::explanation::{AttemptLine, ExplainedKind, Explanation};
+use slipway_core::operations::reference;
 use slipway_core::placement::cluster::Cluster;
 use slipway_core::subject::SubjectKind;
+use uuid::Uuid;
 
 use crate::access::authorise::{Caller, Operation, authorise};
 use crate::access::port::Owned;
 use crate::access::reach;
-use crate::broker::port::AttemptFilter;
-use crate::broker::read::{RecentHistory, recent_history};
+use crate::broker::port::{AttemptFilter, ResourceFilter};
+use crate::broker::read::{self, RecentHistory, recent_history};
 use crate::deletion::leaks;
 use crate::deletion::leaks::Finder;
 use crate::kind;
 use crate::nodes::tokens;
-use crate::ports::store;
+use crate::ports::Listed;
+use crate::ports::store::{self, Page};
 use crate::{Context, Error, deletion, nodes};
+
+/// How many subjects of each kind are named if a reference fits several.
+const FITTING: u32 = 3;
 
 /// How many attempts of a resource are read, and how many blocked ones of a
 /// project or cluster are named; the counts cover all.
 const LINES: u32 = 50;
 
-/// Explains one thing: a project or a cluster by name or id, the rest by id.
+/// Explains one thing of this kind: a project or a cluster by name or id, the rest by id.
+/// The beginning of an id will do if it fits nothing else of the kind.
 pub async fn explain(
     context: &Context,
     caller: &Caller,
     kind: &str,
     reference: &str,
 ) -> Result<Explanation, Error> {
-    match ExplainedKind::parse_field("kind", kind)? {
+    let kind = ExplainedKind::parse_field("kind", kind)?;
+    let found = of_kind(context, caller, kind, reference).await;
+    let missing = reference::missing(kind, reference);
+    match (&found, reference::ids_from(reference)) {
+        // No id or name of its kind: it may be the beginning of an id.
+        (Err(error), Some(ids))
+            if error.kind() == ErrorKind::InvalidInput || error.kind() == missing.kind =>
+        {
+            let mut begun = subjects(context, caller, &ids).await?;
+            begun.retain(|(of, _)| *of == kind);
+            let (kind, id) = reference::only(reference, &begun)?.ok_or(missing)?;
+            of_kind(context, caller, kind, &id.to_string()).await
+        }
+        _ => found,
+    }
+}
+
+/// Explains whatever this names: anything by its id or the beginning of it, a resource
+/// also by its handle, which comes first.
+pub async fn any(
+    context: &Context,
+    caller: &Caller,
+    reference: &str,
+    project: Option<&str>,
+) -> Result<Explanation, Error> {
+    authorise(caller, Operation::ResourceRead)?;
+    let whole = Uuid::try_parse(reference).ok();
+    let mut found = match whole {
+        Some(_) => Vec::new(),
+        None => handles(context, caller, reference, project).await?,
+    };
+    if found.is_empty()
+        && let Some(ids) = whole.map(|id| id..=id).or_else(|| reference::ids_from(reference))
+    {
+        found = subjects(context, caller, &ids).await?;
+    }
+    let (kind, id) = reference::only(reference, &found)?.ok_or_else(|| {
+        let message = format!("nothing has the handle or the id `{reference}`; check it");
+        Refusal::new(ErrorKind::ResourceNotFound, message)
+    })?;
+    of_kind(context, caller, kind, &id.to_string()).await
+}
+
+/// The resources of this handle that are not deleted, or the newest that is.
+async fn handles(
+    context: &Context,
+    caller: &Caller,
+    handle: &str,
+    project: Option<&str>,
+) -> Result<Vec<(ExplainedKind, Uuid)>, Error> {
+    let mut filter = ResourceFilter {
+        project: project.map(str::to_owned),
+        handle: Some(handle.to_owned()),
+        ..ResourceFilter::default()
+    };
+    let page = Page { after: None, limit: FITTING };
+    let live = read::resources(context, caller, &filter, page).await?;
+    let ids = |found: Listed<ResourceSnapshot>| -> Vec<_> {
+        found.iter().map(|row| (ExplainedKind::Resource, row.resource.id.as_uuid())).collect()
+    };
+    let live = ids(live);
+    if !live.is_empty() {
+        return Ok(live);
+    }
+    filter.show_deleted = true;
+    // Ids grow with time, and lists are ordered by them.
+    let deleted = ids(read::resources(context, caller, &filter, page).await?);
+    Ok(deleted.last().copied().into_iter().collect())
+}
+
+/// What the caller may see with an id in this range.
+async fn subjects(
+    context: &Context,
+    caller: &Caller,
+    ids: &RangeInclusive<Uuid>,
+) -> Result<Vec<(ExplainedKind, Uuid)>, Error> {
+    authorise(caller, Operation::ResourceRead)?;
+    let mut found = context.stores.access.id_find(ids, caller.project, FITTING).await?;
+    let may = |(kind, _): &(ExplainedKind, Uuid)| {
+        let operation = match kind {
+            ExplainedKind::Token => Operation::TokenRead,
+            ExplainedKind::Leak => Operation::LeakRead,
+            _ => return true,
+        };
+        authorise(caller, operation).is_ok()
+    };
+    found.retain(may);
+    Ok(found)
+}
+
+async fn of_kind(
+    context: &Context,
+    caller: &Caller,
+    kind: ExplainedKind,
+    reference: &str,
+) -> Result<Explanation, Error> {
+    match kind {
         ExplainedKind::Resource => resource(context, caller, id(reference)?).await,
+        ExplainedKind::Attempt => one_attempt(context, caller, id(reference)?).await,
         ExplainedKind::Node => node(context, caller, reference).await,
         ExplainedKind::Deletion => deletion(context, caller, reference).await,
         ExplainedKind::Project => project(context, caller, reference).await,
@@ -79,6 +186,25 @@ async fn of_resource(context: &Context, id: ResourceId) -> Result<Option<Explana
         }
         Err(error) => Err(error.into()),
     }
+}
+
+/// The current attempt is explained as its resource.
+async fn one_attempt(
+    context: &Context,
+    caller: &Caller,
+    id: ProvisionedResourceId,
+) -> Result<Explanation, Error> {
+    authorise(caller, Operation::ResourceRead)?;
+    let missing = || Error::from(reference::missing(ExplainedKind::Attempt, &id.to_string()));
+    let line = attempt(context, id).await?.ok_or_else(missing)?;
+    reach::reach(context, caller, Owned::Resource(line.resource_id), missing).await?;
+    let of = AttemptFilter { resource: Some(line.resource_id), ..AttemptFilter::default() };
+    let current = context.stores.broker.attempt_lines(of, 1).await?;
+    if current.first().is_some_and(|current| current.id == id) {
+        return of_resource(context, line.resource_id).await?.ok_or_else(missing);
+    }
+    let history = recent_history(context, id).await?;
+    Ok(with(history, explain::attempt(&line)))
 }
 
 /// The explanation with this history, oldest first.

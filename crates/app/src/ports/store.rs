@@ -7,6 +7,7 @@
 
 use std::sync::Arc;
 
+use slipway_core::blocker::DeregistrationSeam;
 use slipway_core::commit::Commit;
 use slipway_core::error::Refusal;
 use slipway_core::ids::ResourceId;
@@ -111,6 +112,9 @@ pub struct CorruptRow {
     /// The resource of the row, if known: the next page of a list starts after it.
     pub resource_id: Option<ResourceId>,
     pub reason: String,
+    /// What keeps the node of an attempt in teardown from being deregistered, if that is
+    /// what cannot be read.
+    pub seam: Option<DeregistrationSeam>,
 }
 
 /// A page of a list: rows after the cursor, in the order of their ids.

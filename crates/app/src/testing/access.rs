@@ -1,5 +1,6 @@
 //! Keys, scopes, tokens by hand and the audit: the suite's part about access.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,8 +12,10 @@ use slipway_core::error::ErrorKind;
 use slipway_core::ids::{ApiKeyId, BootstrapTokenId, ProjectId};
 use slipway_core::nodes::token::TokenKind;
 use slipway_core::nodes::tokens_by_hand::{self, Issue};
+use slipway_core::operations::explanation::ExplainedKind;
 use slipway_core::precondition::Expected;
 use slipway_core::{Phase, Timestamp};
+use uuid::Uuid;
 
 use crate::access::port::KeyTarget;
 use crate::access::port::Owned;
@@ -192,6 +195,26 @@ async fn what_belongs_to_a_project_is_told_apart(world: &World) {
     assert_eq!(of(Owned::Token(BootstrapTokenId::new(world.uuid()))).await, None);
 
     let store = &world.store;
+    let find = async |ids: RangeInclusive<Uuid>, within| {
+        store.access.id_find(&ids, within, 3).await.expect("subjects")
+    };
+    let exactly = |id: Uuid| id..=id;
+    let resource = mine.resource.as_uuid();
+    for within in [None, Some(own_id)] {
+        let of = async |id| find(exactly(id), within).await;
+        assert_eq!(of(resource).await, [(ExplainedKind::Resource, resource)]);
+        let attempt = mine.attempt.as_uuid();
+        assert_eq!(of(attempt).await, [(ExplainedKind::Attempt, attempt)]);
+        let deletion = deletion.as_uuid();
+        assert_eq!(of(deletion).await, [(ExplainedKind::Deletion, deletion)]);
+        assert_eq!(of(own_id.as_uuid()).await, [(ExplainedKind::Project, own_id.as_uuid())]);
+    }
+    let theirs_id = theirs.resource.as_uuid();
+    assert_eq!(find(exactly(theirs_id), Some(own_id)).await, [], "it is out of reach");
+    assert_eq!(find(exactly(theirs_id), None).await.len(), 1);
+    let every = find(Uuid::nil()..=Uuid::max(), None).await;
+    let resources = every.iter().filter(|(kind, _)| *kind == ExplainedKind::Resource);
+    assert_eq!(resources.count(), 3, "no more of a kind than was asked for");
     let events = store.events.event_list_in(own_id, Page { after: None, limit: ALL }).await;
     let events = events.expect("a list");
     assert!(events.len() >= 2 && events.iter().all(|event| event.project_id == Some(own_id)));

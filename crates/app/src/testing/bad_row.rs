@@ -1,9 +1,10 @@
 //! One row that breaks an invariant: it is reported and quarantined, nothing
 //! decides about it, and its neighbours are not affected.
 
+use slipway_core::blocker::{BlockerCode, DeregistrationSeam};
 use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::commit::{Commit, Recheck};
-use slipway_core::ids::ProvisionedResourceId;
+use slipway_core::ids::{BootstrapTokenId, NodeId, ProvisionedResourceId};
 
 use super::worker::{LEASE, released};
 use super::world::World;
@@ -73,7 +74,7 @@ pub async fn bad_row(store: Stores, spoil: impl AsyncFnOnce(ProvisionedResourceI
             world
                 .store
                 .broker
-                .attempt_quarantine(claimed, "it was spoiled", LEASE)
+                .attempt_quarantine(claimed, "it was spoiled", None, LEASE)
                 .await
                 .expect("a hold");
         } else {
@@ -89,5 +90,58 @@ pub async fn bad_row(store: Stores, spoil: impl AsyncFnOnce(ProvisionedResourceI
         let key = ResourceKey::Resource(good.resource);
         let outcome = world.store.broker.decide(key, &mut |_| Ok(Commit::default())).await;
         outcome.expect("the rows beside it are decided about");
+    }
+}
+
+/// What keeps the node of an attempt from being deregistered.
+#[derive(Debug, Clone, Copy)]
+pub enum BadSeam {
+    /// The row of the token with this id has a kind that nobody knows.
+    Token(BootstrapTokenId),
+    /// The row of the node with this id has no capabilities that could be read.
+    Node(NodeId),
+}
+
+/// `spoil` must make this in the database itself. In teardown the row then names the seam,
+/// and nothing is decided about it; in any other phase it is a row that breaks an invariant.
+pub async fn bad_seams(store: Stores, spoil: impl AsyncFn(BadSeam)) {
+    let world = World::new(store).await;
+    let token_of = async |attempt| {
+        let token = world.snapshot(attempt).await.attempt.bootstrap_token_id();
+        token.expect("the attempt has its token")
+    };
+    let seam_of = async |attempt| {
+        let loaded = world.store.broker.attempt_load(&[attempt]).await.expect("a load");
+        let [Err(corrupt)] = &loaded[..] else { panic!("it can be read: {loaded:?}") };
+        (corrupt.seam, corrupt.reason.clone())
+    };
+    let waiting = world.enrolling().await;
+    spoil(BadSeam::Token(token_of(waiting.attempt).await)).await;
+    assert_eq!(seam_of(waiting.attempt).await.0, None, "nothing is taken down");
+
+    let without_token = world.enrolling().await;
+    let token = token_of(without_token.attempt).await;
+    world.delete(without_token.resource).await.expect("a deletion");
+    spoil(BadSeam::Token(token)).await;
+    let (draining, node, _) = world.draining().await;
+    spoil(BadSeam::Node(node)).await;
+    for (declared, seam) in
+        [(without_token, DeregistrationSeam::Token), (draining, DeregistrationSeam::Node)]
+    {
+        let (found, reason) = seam_of(declared.attempt).await;
+        assert_eq!(found, Some(seam), "{reason}");
+        let broker = &world.store.broker;
+        broker.attempt_wake(&[declared.attempt]).await.expect("a wake");
+        let due = broker.attempt_claim("suite", world.partition, 200, LEASE).await;
+        let claimed =
+            due.expect("a claim").into_iter().find(|claimed| claimed.id == declared.attempt);
+        let claimed = claimed.expect("it is due");
+        broker.attempt_quarantine(claimed, &reason, found, LEASE).await.expect("a hold");
+        let of = AttemptFilter { attempt: Some(declared.attempt), ..AttemptFilter::default() };
+        let line = broker.attempt_lines(of, 1).await.expect("a line").remove(0);
+        assert_eq!(line.phase, "Deregistering", "the substrate is not touched");
+        let [blocker] = &line.blockers[..] else { panic!("one blocker: {line:?}") };
+        assert_eq!(blocker.code, BlockerCode::NodeDeregistrationFailed);
+        assert_eq!(blocker.evidence["seam"], seam.as_str());
     }
 }

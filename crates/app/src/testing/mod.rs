@@ -8,8 +8,8 @@
 //!
 //! [`bad_row`] tests how the store treats a row that breaks an invariant; only
 //! the adapter's own tests can make one, so they pass in a function for it.
-//! [`bad_event`] does the same for a row of the outbox, [`expired_key`] for an
-//! expired idempotency key.
+//! [`bad_seams`] does the same for what a deregistration needs, [`bad_event`] for a row of
+//! the outbox, [`expired_key`] for an expired idempotency key.
 //!
 //! All expect a store that nobody else uses and panic on the first violation.
 //! They use the store through its ports alone.
@@ -31,7 +31,7 @@ mod worker;
 mod world;
 
 pub use bad_event::{Spoil, bad_event};
-pub use bad_row::bad_row;
+pub use bad_row::{BadSeam, bad_row, bad_seams};
 pub use catalog::expired_key;
 pub use races::races;
 pub use sequential::conformance;

@@ -3,7 +3,7 @@
 use clap::Subcommand;
 use serde_json::Value;
 use slipway_wire::broker::{
-    Abandon, DeclareResource, HistoryEntry, Resource, ResourceDetail, Retry,
+    Abandon, AttemptSummary, DeclareResource, HistoryEntry, Resource, ResourceDetail, Retry,
 };
 use slipway_wire::catalog::Relabel;
 use slipway_wire::deletion::Deletion;
@@ -104,13 +104,37 @@ pub enum ResourceCommand {
     },
     /// Explain the state of a resource: what it waits for, what blocks it, what happens next
     Explain(TargetArguments),
-    /// Take down what failed for good and try again
+    /// List the attempts of a resource, the newest first, each with how it failed
+    Attempts {
+        #[command(flatten)]
+        target: TargetArguments,
+        #[command(flatten)]
+        page: PageArguments,
+    },
+    /// Take down what failed for good and try again, as declared or corrected
+    // Here `--version` is the version of the blueprint.
+    #[command(disable_version_flag = true)]
     Retry {
         #[command(flatten)]
         target: TargetArguments,
         /// Why it should work now
         #[arg(long)]
         reason: String,
+        /// Another version of the blueprint
+        #[arg(long = "version", value_name = "VERSION")]
+        blueprint_version: Option<String>,
+        /// A corrected parameter; those that are not given stay
+        #[arg(
+            short,
+            long = "parameter",
+            visible_alias = "param",
+            value_name = "NAME=VALUE",
+            value_parser = parse_parameter
+        )]
+        parameters: Vec<(String, Value)>,
+        /// A parameter whose value is taken away
+        #[arg(long, value_name = "NAME")]
+        unset: Vec<String>,
         #[command(flatten)]
         wait: WaitArguments,
     },
@@ -156,6 +180,8 @@ pub(crate) const EXAMPLES: &[&str] = &[
     "slipway resource delete web-1 --yes --wait --timeout 10m",
     "slipway resource explain web-1",
     "slipway resource retry web-1 --reason quota-raised --wait",
+    "slipway resource retry web-2 --reason too-busy --param busy_seconds=1",
+    "slipway resource attempts web-2",
     "slipway resource force-drain web-1 --reason node-is-lost --yes",
     "slipway resource abandon web-1 --reason cluster-is-lost --confirm web-1",
 ];
@@ -185,6 +211,21 @@ impl Row for HistoryEntry {
             ("FROM", or_dash(self.from.as_deref())),
             ("TO", self.to.clone()),
             ("WHY", self.why.clone()),
+        ]
+    }
+}
+
+impl Row for AttemptSummary {
+    fn cells(&self) -> Cells {
+        let failure = self.failure.as_ref();
+        vec![
+            ("ATTEMPT", self.number.to_string()),
+            ("PHASE", self.phase.clone()),
+            ("SINCE", time(&self.phase_since)),
+            ("VERSION", self.blueprint_version.clone()),
+            ("PARAMETERS", dash_if_empty(pairs(&self.parameters))),
+            ("FAILED", failure.map_or_else(|| "-".to_owned(), |failure| time(&failure.at))),
+            ("REASON", or_dash(failure.map(|failure| failure.reason.as_str()))),
         ]
     }
 }
@@ -221,15 +262,26 @@ impl Detail for Resource {
 /// Includes the observation and the history; `-o yaml` shows all of it.
 impl Detail for ResourceDetail {
     fn facts(&self) -> Facts {
-        /// Number of transitions that are shown.
+        /// Number of transitions and of attempts that are shown.
         const SHOWN: usize = 6;
         let line = |entry: &HistoryEntry| format!("{} at {}", entry.to, time(&entry.at));
         let history: Vec<_> = self.history.iter().take(SHOWN).map(line).collect();
         let mut facts = self.resource.facts();
         facts.push(("observed", self.observed.as_ref().map(ToString::to_string)));
-        facts.push(("attempts", Some(self.attempts.len().to_string())));
+        let attempts: Vec<_> = self.attempts.iter().take(SHOWN).map(in_short).collect();
+        facts.push(("attempts", Some(attempts.join("; "))));
         facts.push(("history", Some(history.join(", "))));
         facts
+    }
+}
+
+/// `2 is Ready`, `1 failed at …: no room`.
+fn in_short(attempt: &AttemptSummary) -> String {
+    match &attempt.failure {
+        Some(failure) => {
+            format!("{} failed at {}: {}", attempt.number, time(&failure.at), failure.reason)
+        }
+        None => format!("{} is {}", attempt.number, attempt.phase),
     }
 }
 
@@ -290,10 +342,24 @@ pub(crate) async fn run(session: &mut Session<'_>, command: ResourceCommand) -> 
             let resource = find_for_harm(session, &target, deletion.yes, "Delete").await?;
             delete(session, &resource, deletion.reason.as_deref(), &wait).await
         }
-        ResourceCommand::Retry { target, reason, wait } => {
+        ResourceCommand::Attempts { target, page } => {
+            let id = find_id(&session.client, &target).await?;
+            session.list_at::<AttemptSummary>(&["resources", &id, "attempts"], page).await
+        }
+        ResourceCommand::Retry {
+            target,
+            reason,
+            blueprint_version: version,
+            mut parameters,
+            unset,
+            wait,
+        } => {
+            parameters.extend(unset.into_iter().map(|name| (name, Value::Null)));
+            let parameters = distinct("--parameter or --unset", parameters)?;
             let resource = find(&session.client, &target, Gone::Refused).await?;
             let path = ["resources", &resource.id, "retry"];
-            let retried = session.client.post(&path, &Retry { reason }).await?;
+            let body = Retry { reason, version, parameters };
+            let retried = session.client.post(&path, &body).await?;
             show_after(session, retried, Goal::ReadyAfter(resource.attempt.number), &wait).await
         }
         ResourceCommand::ForceDrain { target, reason, yes } => {

@@ -51,6 +51,7 @@ impl Row for Event {
             ("POSITION", self.position.to_string()),
             ("AT", time(&self.occurred_at)),
             ("TYPE", self.event_type.clone()),
+            ("HANDLE", or_dash(self.handle.as_deref())),
             ("REVISION", self.revision.to_string()),
             ("AGGREGATE", self.aggregate_id.clone()),
         ]

@@ -10,7 +10,7 @@ use super::sse::Parser;
 use crate::arguments::Output;
 use crate::client::Listing;
 use crate::error::Error;
-use crate::output::{time, to_yaml};
+use crate::output::{or_dash, time, to_yaml};
 use crate::session::Session;
 use crate::terminal::clean;
 
@@ -109,5 +109,7 @@ fn show(session: &mut Session<'_>, data: &str) -> Result<(), Error> {
 fn event_line(event: &Event) -> String {
     let Event { position, revision, .. } = event;
     let at = time(&event.occurred_at);
-    clean(&format!("{position:>6}  {at}  {}  {}  {revision}", event.event_type, event.aggregate_id))
+    let Event { event_type, aggregate_id, .. } = event;
+    let handle = or_dash(event.handle.as_deref());
+    clean(&format!("{position:>6}  {at}  {event_type}  {handle}  {aggregate_id}  {revision}"))
 }

@@ -9,25 +9,28 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde_json::Value;
 use slipway_core::ids::NodeId;
 use slipway_core::operations::explanation::ExplainedKind;
-use slipway_wire::blocker::Blocker;
+use slipway_core::operations::reference::ids_from;
+use slipway_wire::blocker::{Blocker, Remedy};
 use slipway_wire::nodes::Node;
 use slipway_wire::operations::{ExplainedPart, Explanation};
 
 use crate::broker::target::{TargetArguments, find_id};
 use crate::client::Listing;
 use crate::error::Error;
+use crate::exit::Exit;
 use crate::nodes::node;
 use crate::output::time;
 use crate::session::Session;
 use crate::terminal::clean;
 
 #[derive(Debug, Clone, Args)]
+#[command(allow_missing_positional = true)]
 pub struct ExplainArguments {
-    /// What kind of thing
+    /// What kind of thing; not needed for a handle or an id
     #[arg(value_name = "KIND", value_parser = kinds())]
-    pub kind: ExplainedKind,
-    /// Its id; a resource also by its handle, a node by its host name, a project and a cluster
-    /// by their names
+    pub kind: Option<ExplainedKind>,
+    /// Its id, or the beginning of it; a resource also by its handle, with its kind a node by
+    /// its host name, a project and a cluster by their names
     #[arg(value_name = "ID-OR-NAME")]
     pub target: String,
     /// The project of a handle (name or id)
@@ -36,6 +39,8 @@ pub struct ExplainArguments {
 }
 
 pub(crate) const EXAMPLES: &[&str] = &[
+    "slipway explain web-1",
+    "slipway explain 0192f0c1",
     "slipway explain resource web-1",
     "slipway explain project default",
     "slipway explain cluster local -o json",
@@ -47,13 +52,28 @@ pub(crate) async fn run(
     arguments: ExplainArguments,
 ) -> Result<(), Error> {
     let ExplainArguments { kind, target, project } = arguments;
+    let target = TargetArguments { target, project };
     match kind {
-        ExplainedKind::Resource => resource(session, &TargetArguments { target, project }).await,
-        ExplainedKind::Node => {
-            let id = node_id(session, target).await?;
+        None => any(session, &target).await,
+        Some(ExplainedKind::Resource) => resource(session, &target).await,
+        Some(kind @ ExplainedKind::Node) => {
+            let id = node_id(session, target.target).await?;
             explain(session, kind, &id).await
         }
-        _ => explain(session, kind, &target).await,
+        Some(kind) => explain(session, kind, &target.target).await,
+    }
+}
+
+async fn any(session: &mut Session<'_>, target: &TargetArguments) -> Result<(), Error> {
+    let path = ["explain", target.target.as_str()];
+    let wanted = Listing::default().with("project", target.project.as_deref());
+    match session.client.get_where::<Explanation>(&path, wanted).await {
+        Ok(explanation) => show(session, &explanation),
+        Err(error) if error.exit() == Exit::NotFound => {
+            // Names the handles that are near.
+            Err(find_id(&session.client, target).await.err().unwrap_or(error))
+        }
+        Err(error) => Err(error),
     }
 }
 
@@ -68,13 +88,27 @@ pub(crate) async fn resource(
     session: &mut Session<'_>,
     target: &TargetArguments,
 ) -> Result<(), Error> {
-    let id = find_id(&session.client, target).await?;
-    explain(session, ExplainedKind::Resource, &id).await
+    match find_id(&session.client, target).await {
+        Ok(id) => explain(session, ExplainedKind::Resource, &id).await,
+        // It may be the beginning of an id.
+        Err(error) if ids_from(&target.target).is_some() => {
+            let found = explain(session, ExplainedKind::Resource, &target.target).await;
+            found.map_err(|second| match second.exit() {
+                Exit::NotFound => error,
+                _ => second,
+            })
+        }
+        Err(error) => Err(error),
+    }
 }
 
 async fn explain(session: &mut Session<'_>, kind: ExplainedKind, id: &str) -> Result<(), Error> {
     let explanation: Explanation = session.client.get(&["explain", kind.as_str(), id]).await?;
-    session.show(&explanation, |explanation, _| text(explanation));
+    show(session, &explanation)
+}
+
+fn show(session: &mut Session<'_>, explanation: &Explanation) -> Result<(), Error> {
+    session.show(explanation, |explanation, _| text(explanation));
     Ok(())
 }
 
@@ -94,6 +128,8 @@ async fn node_id(session: &Session<'_>, target: String) -> Result<String, Error>
         )));
     }
     let found = registered.first().copied().or(named.last()).map(|node| node.id.clone());
+    // It may be the beginning of an id.
+    let found = found.or_else(|| ids_from(&target).map(|_| target.clone()));
     found.ok_or_else(|| {
         Error::NotFound(format!(
             "there is no node with the host name `{target}`; see `slipway node list`"
@@ -103,12 +139,17 @@ async fn node_id(session: &Session<'_>, target: String) -> Result<String, Error>
 
 /// Not a table: sentences are long and must not be wrapped into columns.
 pub(crate) fn text(explanation: &Explanation) -> String {
+    let failed = explanation.failure.as_ref().map(|failure| &failure.observed);
     let mut lines = vec![format!(
         "{} is {} since {}",
         clean(&explanation.name),
         clean(&explanation.state),
         time(&explanation.since)
     )];
+    if let Some(failure) = &explanation.failure {
+        lines.push(format!("It failed at {}: {}", time(&failure.at), clean(&failure.reason)));
+    }
+    lines.extend(explanation.remedies.iter().map(|found| remedy(found, "")));
     lines.push(match &explanation.waiting_for {
         Some(waiting) => format!("It waits for {}.", clean(waiting)),
         None => "It waits for nothing.".to_owned(),
@@ -132,18 +173,21 @@ pub(crate) fn text(explanation: &Explanation) -> String {
         heading(&mut lines, "With it:");
         lines.extend(explanation.parts.iter().map(part));
     }
-    if !explanation.facts.is_empty() || !nothing(&explanation.observed) {
+    if !explanation.facts.is_empty() || !nothing(&explanation.observed) || failed.is_some() {
         heading(&mut lines, "Known:");
         let facts = explanation.facts.iter().filter(|(_, value)| !nothing(value));
         lines.extend(facts.map(|(name, value)| format!("  {}: {}", clean(name), plain(value))));
-        if !nothing(&explanation.observed) {
-            lines.push(format!("  observed: {}", plain(&explanation.observed)));
+        let observed =
+            [("observed", Some(&explanation.observed)), ("observed when it failed", failed)];
+        for (name, observed) in observed {
+            let observed = observed.filter(|observed| !nothing(observed));
+            lines.extend(observed.map(|observed| format!("  {name}: {}", plain(observed))));
         }
     }
     if !explanation.history.is_empty() {
         heading(&mut lines, "History:");
         if explanation.older_history.is_some() {
-            lines.push(format!("  … older: slipway resource history {}", clean(&explanation.id)));
+            lines.push(format!("  … older: slipway {}", older(explanation)));
         }
         for entry in &explanation.history {
             let from = entry.from.as_deref().map(|from| format!("{from} → ")).unwrap_or_default();
@@ -157,6 +201,15 @@ pub(crate) fn text(explanation: &Explanation) -> String {
         }
     }
     lines.join("\n")
+}
+
+/// The command that lists the whole history.
+fn older(explanation: &Explanation) -> String {
+    let fact = |name| explanation.facts.get(name).map(plain);
+    match fact("resource_id").zip(fact("attempt")) {
+        Some((resource, number)) => format!("resource history {resource} --attempt {number}"),
+        None => format!("resource history {}", clean(&explanation.id)),
+    }
 }
 
 fn heading(lines: &mut Vec<String>, text: &str) {
@@ -212,12 +265,17 @@ fn blocker(blocker: &Blocker, indent: &str) -> String {
         let evidence = clean(&blocker.evidence.to_string());
         let _ = write!(text, "\n{indent}  evidence: {evidence}");
     }
-    for remedy in &blocker.remedies {
-        let (action, role) = (clean(&remedy.action), clean(&remedy.role));
-        let _ = write!(text, "\n{indent}  {action} ({role})");
-        if let Some(command) = &remedy.command {
-            let _ = write!(text, "\n{indent}    $ {}", clean(command));
-        }
+    for found in &blocker.remedies {
+        let _ = write!(text, "\n{}", remedy(found, &format!("{indent}  ")));
+    }
+    text
+}
+
+fn remedy(remedy: &Remedy, indent: &str) -> String {
+    let mut text = format!("{indent}{} ({})", clean(&remedy.action), clean(&remedy.role));
+    if let Some(command) = &remedy.command {
+        // Writing to a `String` does not fail.
+        let _ = write!(text, "\n{indent}  $ {}", clean(command));
     }
     text
 }

@@ -135,6 +135,9 @@ fn events_and_deletions() {
         position: 7,
         event_type: "broker.ProvisionedResourceReady".to_owned(),
         aggregate_id: "0192f0c1-0000-7000-8000-000000000003".to_owned(),
+        resource_id: Some("0192f0c1-0000-7000-8000-000000000001".to_owned()),
+        handle: Some("web-1".to_owned()),
+        changed: Vec::new(),
         revision: 4,
         occurred_at: TIME.to_owned(),
         abandoned: false,
@@ -160,6 +163,8 @@ fn events_and_deletions() {
 #[test]
 fn an_explanation() {
     let explained = Explanation {
+        failure: None,
+        remedies: Vec::new(),
         kind: "resource".to_owned(),
         id: "r-1".to_owned(),
         name: "web-1".to_owned(),

@@ -4,6 +4,8 @@
 //! use the same validating builder, so a new attempt and a stored one obey the
 //! same rules.
 
+use serde_json::Value;
+
 use crate::broker::phase::Phase;
 use crate::catalog::parameters::ParameterValues;
 use crate::ids::{
@@ -41,6 +43,21 @@ pub struct NewAttempt {
     pub partition: Partition,
 }
 
+/// What a retry corrected: the attempt that follows is made of these.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Correction {
+    pub blueprint_version_id: BlueprintVersionId,
+    pub parameter_values: ParameterValues,
+}
+
+/// How an attempt failed. Its row keeps this as long as it exists, whatever follows.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Failure {
+    pub at: Timestamp,
+    /// What was observed then.
+    pub observed: Value,
+}
+
 /// Every field as a row stores it. The phase is text: an unknown phase is a
 /// fault of this row, and is never guessed.
 #[derive(Debug, Clone, PartialEq)]
@@ -58,6 +75,7 @@ pub struct StoredAttempt {
     pub bootstrap_token_id: Option<BootstrapTokenId>,
     pub parameter_values: ParameterValues,
     pub partition: Partition,
+    pub correction: Option<Correction>,
     pub deletion_requested_at: Option<Timestamp>,
     pub unsettled_since: Timestamp,
     pub absence_proven_at: Option<Timestamp>,
@@ -83,6 +101,7 @@ pub struct ProvisionedResource {
     bootstrap_token_id: Option<BootstrapTokenId>,
     parameter_values: ParameterValues,
     partition: Partition,
+    correction: Option<Correction>,
     deletion_requested_at: Option<Timestamp>,
     unsettled_since: Timestamp,
     absence_proven_at: Option<Timestamp>,
@@ -119,6 +138,7 @@ impl ProvisionedResource {
             bootstrap_token_id: None,
             parameter_values: new.parameter_values,
             partition: new.partition,
+            correction: None,
             deletion_requested_at: None,
             unsettled_since: now,
             absence_proven_at: None,
@@ -202,6 +222,7 @@ impl ProvisionedResource {
             bootstrap_token_id: stored.bootstrap_token_id,
             parameter_values: stored.parameter_values,
             partition: stored.partition,
+            correction: stored.correction,
             deletion_requested_at: stored.deletion_requested_at,
             unsettled_since: stored.unsettled_since,
             absence_proven_at: stored.absence_proven_at,
@@ -235,6 +256,12 @@ impl ProvisionedResource {
 
     pub(crate) fn failed_because(mut self, reason: Option<String>) -> Self {
         self.failure_reason = reason;
+        self
+    }
+
+    /// See [`crate::broker::retry`].
+    pub(crate) fn corrected(mut self, correction: Option<Correction>) -> Self {
+        self.correction = correction;
         self
     }
 
@@ -305,6 +332,10 @@ impl ProvisionedResource {
     }
     pub const fn parameter_values(&self) -> &ParameterValues {
         &self.parameter_values
+    }
+    /// What the attempt that follows it is made of, if a retry corrected it.
+    pub const fn correction(&self) -> Option<&Correction> {
+        self.correction.as_ref()
     }
     pub const fn deletion_requested_at(&self) -> Option<Timestamp> {
         self.deletion_requested_at

@@ -10,11 +10,13 @@ use crate::broker::attempt::{NewAttempt, ProvisionedResource};
 use crate::broker::event;
 use crate::broker::phase::Phase;
 use crate::broker::resource::Resource;
-use crate::broker::snapshot::DeclareSnapshot;
-use crate::catalog::blueprint_version::Engine;
+use crate::broker::snapshot::{CredentialView, DeclareSnapshot};
+use crate::catalog::blueprint_version::{BlueprintVersion, Engine};
+use crate::catalog::parameters::ParameterValues;
 use crate::commit::{Commit, StateChange, Write};
 use crate::error::{ErrorKind, Refusal};
-use crate::ids::{ProvisionedResourceId, ResourceId, Revision};
+use crate::ids::{ProjectId, ProvisionedResourceId, ResourceId, Revision};
+use crate::placement::namespace::Placement;
 use crate::text::{Handle, Labels};
 
 /// What an operator asks for. The store resolves the references into the
@@ -32,99 +34,21 @@ pub struct Declaration {
     pub parameters: BTreeMap<String, Value>,
 }
 
-/// Checks the preconditions in a fixed order and builds slot, attempt and event.
+/// Checks the preconditions and builds slot, attempt and event.
 pub fn declare(
     snapshot: &DeclareSnapshot,
     declaration: &Declaration,
     actor: &Actor,
 ) -> Result<Commit, Refusal> {
-    let Some(project_id) = snapshot.project else {
-        return Err(Refusal::new(
-            ErrorKind::ProjectNotFound,
-            format!("there is no project `{}`; name an existing one", declaration.project),
-        )
-        .at("project"));
+    let wanted = Wanted {
+        project: &declaration.project,
+        blueprint: &declaration.blueprint,
+        version: declaration.version.as_deref(),
+        credential: declaration.credential.as_deref(),
+        parameters: &declaration.parameters,
     };
-    let Some(blueprint) = &snapshot.blueprint else {
-        let wanted = match &declaration.version {
-            Some(version) => format!("`{}` in version `{version}`", declaration.blueprint),
-            None => format!("`{}`", declaration.blueprint),
-        };
-        return Err(Refusal::new(
-            ErrorKind::BlueprintNotFound,
-            format!("there is no published blueprint {wanted}; check its slug and version"),
-        )
-        .at("blueprint"));
-    };
-    if snapshot.blueprint_retired {
-        return Err(Refusal::new(
-            ErrorKind::BlueprintVersionRetired,
-            format!(
-                "version `{}` of blueprint `{}` is retired; name one that is not",
-                blueprint.version, blueprint.slug
-            ),
-        )
-        .at("version"));
-    }
-    let Some(credential) = &snapshot.credential else {
-        return Err(credential_missing(snapshot, declaration));
-    };
-    if !credential.assigned {
-        return Err(Refusal::new(
-            ErrorKind::CredentialNotAssigned,
-            format!(
-                "credential `{}` is not assigned to project `{}`; assign it or name another",
-                credential.name, declaration.project
-            ),
-        )
-        .at("credential"));
-    }
-    let Some(provider) = &credential.provider else {
-        return Err(Refusal::new(
-            ErrorKind::CloudNotFound,
-            format!("the cloud of credential `{}` no longer exists; name another", credential.name),
-        )
-        .at("credential"));
-    };
-    if !blueprint.provider_kinds.contains(provider) {
-        return Err(Refusal::new(
-            ErrorKind::ProviderKindMismatch,
-            format!(
-                "blueprint `{}` is made for {}, credential `{}` is of provider `{provider}`; name one that fits",
-                blueprint.slug,
-                blueprint.provider_kinds.join(", "),
-                credential.name,
-            ),
-        )
-        .at("credential"));
-    }
-    // A ProviderConfig has the name of its provider and the Secret of one
-    // credential, and all resources of the project share it.
-    if let Some(conflict) =
-        snapshot.conflict.as_ref().filter(|_| blueprint.engine == Engine::Crossplane)
-    {
-        return Err(Refusal::new(
-            ErrorKind::ProviderConfigConflict,
-            format!(
-                "project `{}` reaches provider `{provider}` with credential `{}`, and has one ProviderConfig for it; name that credential, or declare this in another project",
-                declaration.project, conflict.credential
-            ),
-        )
-        .at("credential")
-        .with(json!({ "credential": conflict.credential, "resource_id": conflict.resource_id })));
-    }
-    let Some(placement) = &snapshot.placement else {
-        return Err(Refusal::new(
-            ErrorKind::AssignmentNotFound,
-            format!(
-                "project `{}` is not placed on a cluster; assign it to one first",
-                declaration.project
-            ),
-        )
-        .at("project"));
-    };
-    placement.serves(blueprint).map_err(|refusal| refusal.at("blueprint"))?;
-    let parameter_values = blueprint.parameter_schema.validate(declaration.parameters.clone())?;
+    let Checked { project_id, blueprint, credential, placement, parameter_values } =
+        check(snapshot, wanted)?;
     if let Some(holder) = snapshot.holder {
         return Err(Refusal::new(
             ErrorKind::HandleTaken,
@@ -193,16 +117,130 @@ pub fn declare(
     })
 }
 
-fn credential_missing(snapshot: &DeclareSnapshot, declaration: &Declaration) -> Refusal {
-    let message = match (&declaration.credential, &snapshot.assigned_credentials[..]) {
+/// What a declaration asks for, or a retry that corrects one.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wanted<'a> {
+    pub(crate) project: &'a str,
+    pub(crate) blueprint: &'a str,
+    pub(crate) version: Option<&'a str>,
+    pub(crate) credential: Option<&'a str>,
+    pub(crate) parameters: &'a BTreeMap<String, Value>,
+}
+
+/// What it resolves to once every precondition holds.
+#[derive(Debug)]
+pub(crate) struct Checked<'a> {
+    pub(crate) project_id: ProjectId,
+    pub(crate) blueprint: &'a BlueprintVersion,
+    pub(crate) credential: &'a CredentialView,
+    pub(crate) placement: &'a Placement,
+    pub(crate) parameter_values: ParameterValues,
+}
+
+/// Checks the preconditions in a fixed order.
+pub(crate) fn check<'a>(
+    snapshot: &'a DeclareSnapshot,
+    wanted: Wanted<'_>,
+) -> Result<Checked<'a>, Refusal> {
+    let Some(project_id) = snapshot.project else {
+        return Err(Refusal::new(
+            ErrorKind::ProjectNotFound,
+            format!("there is no project `{}`; name an existing one", wanted.project),
+        )
+        .at("project"));
+    };
+    let Some(blueprint) = &snapshot.blueprint else {
+        let wanted = match wanted.version {
+            Some(version) => format!("`{}` in version `{version}`", wanted.blueprint),
+            None => format!("`{}`", wanted.blueprint),
+        };
+        return Err(Refusal::new(
+            ErrorKind::BlueprintNotFound,
+            format!("there is no published blueprint {wanted}; check its slug and version"),
+        )
+        .at("blueprint"));
+    };
+    if snapshot.blueprint_retired {
+        return Err(Refusal::new(
+            ErrorKind::BlueprintVersionRetired,
+            format!(
+                "version `{}` of blueprint `{}` is retired; name one that is not",
+                blueprint.version, blueprint.slug
+            ),
+        )
+        .at("version"));
+    }
+    let Some(credential) = &snapshot.credential else {
+        return Err(credential_missing(snapshot, wanted));
+    };
+    if !credential.assigned {
+        return Err(Refusal::new(
+            ErrorKind::CredentialNotAssigned,
+            format!(
+                "credential `{}` is not assigned to project `{}`; assign it or name another",
+                credential.name, wanted.project
+            ),
+        )
+        .at("credential"));
+    }
+    let Some(provider) = &credential.provider else {
+        return Err(Refusal::new(
+            ErrorKind::CloudNotFound,
+            format!("the cloud of credential `{}` no longer exists; name another", credential.name),
+        )
+        .at("credential"));
+    };
+    if !blueprint.provider_kinds.contains(provider) {
+        return Err(Refusal::new(
+            ErrorKind::ProviderKindMismatch,
+            format!(
+                "blueprint `{}` is made for {}, credential `{}` is of provider `{provider}`; name one that fits",
+                blueprint.slug,
+                blueprint.provider_kinds.join(", "),
+                credential.name,
+            ),
+        )
+        .at("credential"));
+    }
+    // A ProviderConfig has the name of its provider and the Secret of one
+    // credential, and all resources of the project share it.
+    if let Some(conflict) =
+        snapshot.conflict.as_ref().filter(|_| blueprint.engine == Engine::Crossplane)
+    {
+        return Err(Refusal::new(
+            ErrorKind::ProviderConfigConflict,
+            format!(
+                "project `{}` reaches provider `{provider}` with credential `{}`, and has one ProviderConfig for it; name that credential, or declare this in another project",
+                wanted.project, conflict.credential
+            ),
+        )
+        .at("credential")
+        .with(json!({ "credential": conflict.credential, "resource_id": conflict.resource_id })));
+    }
+    let Some(placement) = &snapshot.placement else {
+        return Err(Refusal::new(
+            ErrorKind::AssignmentNotFound,
+            format!(
+                "project `{}` is not placed on a cluster; assign it to one first",
+                wanted.project
+            ),
+        )
+        .at("project"));
+    };
+    placement.serves(blueprint).map_err(|refusal| refusal.at("blueprint"))?;
+    let parameter_values = blueprint.parameter_schema.validate(wanted.parameters.clone())?;
+    Ok(Checked { project_id, blueprint, credential, placement, parameter_values })
+}
+
+fn credential_missing(snapshot: &DeclareSnapshot, wanted: Wanted<'_>) -> Refusal {
+    let message = match (wanted.credential, &snapshot.assigned_credentials[..]) {
         (Some(name), _) => format!("there is no credential `{name}`; name an existing one"),
-        (None, []) => format!(
-            "project `{}` has no credential assigned; assign one first",
-            declaration.project
-        ),
+        (None, []) => {
+            format!("project `{}` has no credential assigned; assign one first", wanted.project)
+        }
         (None, several) => format!(
             "project `{}` has several credentials; name one of: {}",
-            declaration.project,
+            wanted.project,
             several.join(", ")
         ),
     };

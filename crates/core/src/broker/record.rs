@@ -7,9 +7,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::access::audit::{About, Actor, AuditEntry};
-use crate::blocker::{self, Blocker, BlockerCode, Deadlines};
+use crate::blocker::{self, Blocker, BlockerCode, Deadlines, DeregistrationSeam};
 use crate::broker::BrokerWrite;
-use crate::broker::attempt::ProvisionedResource;
+use crate::broker::attempt::{Failure, ProvisionedResource};
 use crate::broker::decide::{self, Decision, Outcome};
 use crate::broker::observation::CompositeReport;
 use crate::broker::phase::{Action, Composite, NodeFact, Observed, Phase, next};
@@ -23,6 +23,7 @@ use crate::commit::{Commit, Recheck, Release, StateChange, Write};
 use crate::deletion::DeletionWrite;
 use crate::deletion::record::{Deletion, DeletionState};
 use crate::error::Refusal;
+use crate::event::Event;
 use crate::ids::{ClaimToken, DrainId, Revision};
 use crate::nodes::NodesWrite;
 use crate::nodes::drain;
@@ -174,8 +175,14 @@ fn transition_to(
             commit.events.push(event::announce(event_type, attempt, revision, now));
             let subject = subject(attempt, revision);
             let entry = AuditEntry::new("provisioned_resource.phase", actor, subject, now);
-            commit.audit.push(entry.changing(change));
+            let reason = attempt.failure_reason().filter(|_| attempt.phase() == Phase::Failed);
+            let reason = reason.map(str::to_owned);
+            commit.audit.push(AuditEntry { reason, ..entry.changing(change) });
         }
+    }
+    if attempt.phase() == Phase::Failed {
+        let failure = Failure { at: now, observed: describe(tick) };
+        commit.writes.push(Write::Broker(BrokerWrite::FailureRecord(attempt.id(), failure)));
     }
     if attempt.phase() == Phase::Deleted {
         release(commit, snapshot, actor);
@@ -207,10 +214,15 @@ pub(crate) fn release(commit: &mut Commit, snapshot: &ResourceSnapshot, actor: &
         })));
     }
     if let Some(next) = successor {
-        commit.events.push(event::announce(event::REQUESTED, &next, Revision::FIRST, now));
+        let changed = retry::changed(&snapshot.attempt, &next);
+        let requested = event::announce(event::REQUESTED, &next, Revision::FIRST, now);
+        commit.events.push(Event { changed: changed.clone(), ..requested });
         commit.wakes.push(next.id().into());
         let subject = subject(&next, Revision::FIRST);
-        let follows = json!({ "attempt": next.attempt(), "follows": snapshot.attempt.id() });
+        let mut follows = json!({ "attempt": next.attempt(), "follows": snapshot.attempt.id() });
+        if !changed.is_empty() {
+            follows["changed"] = json!(changed);
+        }
         let change = StateChange {
             subject: next.id().into(),
             revision: Revision::FIRST,
@@ -484,11 +496,29 @@ pub fn fault(
     let failures = snapshot.failures.saturating_add(1);
     let delay = retry_after(failures, sweep, jitter);
     let message = storable(message);
+    let mut evidence = json!({ "error": message, "failures": failures });
+    // While the node is registered, all that a tick of Deregistering does is its drain.
+    let drained = snapshot
+        .node
+        .as_ref()
+        .filter(|node| node.is_registered() && snapshot.attempt.phase() == Phase::Deregistering);
+    let (code, message) = match drained {
+        None => (
+            BlockerCode::InternalError,
+            format!("the control plane failed while it worked on this: {message}"),
+        ),
+        Some(node) => {
+            evidence["seam"] = json!(DeregistrationSeam::Drain);
+            evidence["node_id"] = json!(node.id);
+            let what = format!("node `{}` ({}) could not be drained", node.hostname, node.id);
+            (BlockerCode::NodeDeregistrationFailed, format!("{what}: {message}"))
+        }
+    };
     let mut blockers = vec![Blocker {
-        code: BlockerCode::InternalError,
-        message: format!("the control plane failed while it worked on this: {message}"),
+        code,
+        message,
         since: snapshot.now,
-        evidence: json!({ "error": message, "failures": failures }),
+        evidence,
         next_retry_at: Some(snapshot.now.plus(delay)),
     }];
     // The new blocker first: `merge` keeps the first of each code.

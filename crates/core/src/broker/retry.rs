@@ -1,39 +1,134 @@
 //! Retry: takes the attempt that went wrong down in order and then makes a new
-//! one for the same resource. The old attempt stays in the history.
+//! one for the same resource, as declared or with corrections. The old attempt stays
+//! on record with its reason.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
 
 use crate::access::audit::Actor;
-use crate::blocker::BlockerCode;
-use crate::broker::attempt::{DeletionRequest, InvalidAggregate, NewAttempt, ProvisionedResource};
+use crate::blocker::{Blocker, BlockerCode};
+use crate::broker::BrokerWrite;
+use crate::broker::attempt::{
+    Correction, DeletionRequest, Failure, InvalidAggregate, NewAttempt, ProvisionedResource,
+};
+use crate::broker::declare::{self, Wanted};
 use crate::broker::phase::Phase;
-use crate::broker::snapshot::ResourceSnapshot;
+use crate::broker::snapshot::{DeclareSnapshot, ResourceSnapshot};
 use crate::broker::teardown::{self, Order, Scope};
-use crate::commit::Commit;
+use crate::catalog::parameters::ParameterValues;
+use crate::commit::{Commit, Write};
 use crate::error::{ErrorKind, Refusal};
 use crate::event::derive_id;
 use crate::ids::{DeletionId, ProvisionedResourceId};
 use crate::text::Reason;
 
-/// Accepts the retry of an attempt that cannot advance by itself.
+/// What the next attempt does differently. Anything else stays as declared.
+#[derive(Debug, Clone, Default)]
+pub struct Corrections {
+    /// Another version of the same blueprint.
+    pub version: Option<String>,
+    /// New values by their names; `null` takes a value away.
+    pub parameters: BTreeMap<String, Value>,
+}
+
+impl Corrections {
+    pub fn is_empty(&self) -> bool {
+        self.version.is_none() && self.parameters.is_empty()
+    }
+}
+
+/// A resource with what its corrected declaration is checked against.
+#[derive(Debug, Clone)]
+pub struct RetrySnapshot {
+    pub resource: ResourceSnapshot,
+    /// The name of its project.
+    pub project: String,
+    pub declared: DeclareSnapshot,
+}
+
+/// Accepts the retry of an attempt that cannot advance by itself, as it was declared.
 pub fn request(
     snapshot: &ResourceSnapshot,
     deletion_id: DeletionId,
     reason: &Reason,
     actor: &Actor,
 ) -> Result<Commit, Refusal> {
-    let stuck = |code| matches!(code, BlockerCode::NodeLeft | BlockerCode::TokenCapReached);
-    let attempt = &snapshot.attempt;
-    let retriable = attempt.phase() == Phase::Failed
-        || snapshot.blockers.iter().any(|blocker| stuck(blocker.code));
-    match attempt.request_deletion(snapshot.now) {
-        DeletionRequest::Accepted(leaving) if retriable => {
-            if let Some(placement) = &snapshot.placement {
-                placement.serves(&snapshot.blueprint)?;
-            }
-            let order =
-                Order { scope: Scope::Attempt, deletion_id, reason, actor, verb: "resource.retry" };
-            Ok(teardown::begin(snapshot, *leaving, order))
+    let (leaving, failure) = stuck(snapshot)?;
+    if let Some(placement) = &snapshot.placement {
+        placement.serves(&snapshot.blueprint)?;
+    }
+    let mut commit = teardown::begin(snapshot, leaving, order(deletion_id, reason, actor));
+    commit.writes.extend(failure);
+    Ok(commit)
+}
+
+const fn order<'a>(deletion_id: DeletionId, reason: &'a Reason, actor: &'a Actor) -> Order<'a> {
+    Order { scope: Scope::Attempt, deletion_id, reason, actor, verb: "resource.retry" }
+}
+
+/// The same with corrections, which are checked like a declaration.
+pub fn request_corrected(
+    snapshot: &RetrySnapshot,
+    corrections: &Corrections,
+    deletion_id: DeletionId,
+    reason: &Reason,
+    actor: &Actor,
+) -> Result<Commit, Refusal> {
+    let RetrySnapshot { resource, project, declared } = snapshot;
+    let (leaving, failure) = stuck(resource)?;
+    let parameters = overlay(resource.attempt.parameter_values(), &corrections.parameters)?;
+    let credential = resource.attempt.cloud_credential_id().to_string();
+    let wanted = Wanted {
+        project,
+        blueprint: &resource.blueprint.slug,
+        version: corrections.version.as_deref().or(Some(&resource.blueprint.version)),
+        credential: Some(&credential),
+        parameters: &parameters,
+    };
+    let checked = declare::check(declared, wanted).map_err(|refusal| {
+        // The body of a retry names no blueprint.
+        let of_version = refusal.field.as_deref() == Some("blueprint");
+        if of_version { refusal.at("version") } else { refusal }
+    })?;
+    let correction = Correction {
+        blueprint_version_id: checked.blueprint.id,
+        parameter_values: checked.parameter_values,
+    };
+    let names = changed_parameters(resource.attempt.parameter_values(), &correction);
+    let (from, to) = (&resource.blueprint.version, &checked.blueprint.version);
+    let leaving = leaving.corrected(Some(correction));
+    let mut commit = teardown::begin(resource, leaving, order(deletion_id, reason, actor));
+    commit.writes.extend(failure);
+    for entry in &mut commit.audit {
+        // Values are in the rows of the attempts; the audit names them, as elsewhere.
+        entry.details["changed"] = json!({ "parameters": names });
+        if from != to {
+            entry.details["changed"]["version"] = json!({ "from": from, "to": to });
         }
-        DeletionRequest::Accepted(_) | DeletionRequest::AlreadyLeaving => Err(Refusal::new(
+    }
+    Ok(commit)
+}
+
+/// The attempt on its way out, and the record of its failure if it has none yet.
+fn stuck(snapshot: &ResourceSnapshot) -> Result<(ProvisionedResource, Option<Write>), Refusal> {
+    let attempt = &snapshot.attempt;
+    let given_up = |blocker: &&Blocker| {
+        matches!(blocker.code, BlockerCode::NodeLeft | BlockerCode::TokenCapReached)
+    };
+    let given_up = snapshot.blockers.iter().find(given_up);
+    match (attempt.request_deletion(snapshot.now), given_up) {
+        (DeletionRequest::Accepted(leaving), _) if attempt.phase() == Phase::Failed => {
+            Ok((*leaving, None))
+        }
+        (DeletionRequest::Accepted(leaving), Some(blocker)) => {
+            let observed = snapshot.observed.clone().unwrap_or_default();
+            let failure = Failure { at: snapshot.now, observed };
+            let failure = BrokerWrite::FailureRecord(attempt.id(), failure);
+            let leaving = leaving.failed_because(Some(blocker.message.clone()));
+            Ok((leaving, Some(Write::Broker(failure))))
+        }
+        (DeletionRequest::Accepted(_) | DeletionRequest::AlreadyLeaving, _) => Err(Refusal::new(
             ErrorKind::NothingToRetry,
             format!(
                 "resource `{}` is {}; retry is for one that is Failed, or whose node left or \
@@ -45,22 +140,63 @@ pub fn request(
     }
 }
 
-/// The attempt that follows one that is gone: the same declaration, the next
-/// number. Its id is derived, so a transaction that runs again creates the same.
+/// The declared values with the corrected ones over them.
+fn overlay(
+    declared: &ParameterValues,
+    corrected: &BTreeMap<String, Value>,
+) -> Result<BTreeMap<String, Value>, Refusal> {
+    let mut values = declared.as_map().clone();
+    for (name, value) in corrected {
+        if !value.is_null() {
+            values.insert(name.clone(), value.clone());
+        } else if values.remove(name).is_none() {
+            let shown: String = name.chars().filter(|c| !c.is_control()).take(63).collect();
+            let message = format!("parameter `{shown}` has no value that could be taken away");
+            let field = format!("parameters.{shown}");
+            return Err(Refusal::new(ErrorKind::ParameterValuesInvalid, message).at(field));
+        }
+    }
+    Ok(values)
+}
+
+/// The names of the parameters whose values differ.
+fn changed_parameters(before: &ParameterValues, after: &Correction) -> Vec<String> {
+    let (before, after) = (before.as_map(), after.parameter_values.as_map());
+    let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+    let changed = names.into_iter().filter(|name| before.get(*name) != after.get(*name));
+    changed.cloned().collect()
+}
+
+/// What the successor does differently, for the event and the audit.
+pub(crate) fn changed(gone: &ProvisionedResource, next: &ProvisionedResource) -> Vec<String> {
+    let Some(correction) = gone.correction() else { return Vec::new() };
+    let version = gone.blueprint_version_id() != next.blueprint_version_id();
+    let parameters = changed_parameters(gone.parameter_values(), correction);
+    let parameters = parameters.iter().map(|name| format!("parameters.{name}"));
+    version.then(|| "version".to_owned()).into_iter().chain(parameters).collect()
+}
+
+/// The attempt that follows one that is gone: the same declaration, or the corrected
+/// one, and the next number. Its id is derived, so a transaction that runs again creates the same.
 pub(crate) fn successor(
     snapshot: &ResourceSnapshot,
 ) -> Result<ProvisionedResource, InvalidAggregate> {
     let gone = &snapshot.attempt;
+    let Correction { blueprint_version_id, parameter_values } =
+        gone.correction().cloned().unwrap_or_else(|| Correction {
+            blueprint_version_id: gone.blueprint_version_id(),
+            parameter_values: gone.parameter_values().clone(),
+        });
     let id = derive_id(snapshot.now, &[b"attempt", gone.id().as_uuid().as_bytes()]);
     ProvisionedResource::declare(
         NewAttempt {
             id: ProvisionedResourceId::new(id),
             resource_id: gone.resource_id(),
             project_id: gone.project_id(),
-            blueprint_version_id: gone.blueprint_version_id(),
+            blueprint_version_id,
             cloud_credential_id: gone.cloud_credential_id(),
             attempt: gone.attempt() + 1,
-            parameter_values: gone.parameter_values().clone(),
+            parameter_values,
             // The current placement of the project, which may be another cluster.
             partition: snapshot
                 .placement
@@ -73,16 +209,13 @@ pub(crate) fn successor(
 
 #[cfg(test)]
 mod tests {
-    use serde_json::Value;
     use uuid::Uuid;
 
     use super::*;
-    use crate::blocker::Blocker;
-    use crate::broker::BrokerWrite;
-    use crate::catalog::blueprint_version::Engine;
-    use crate::commit::Write;
+    use crate::catalog::blueprint_version::{BlueprintVersion, Engine};
     use crate::deletion::DeletionWrite;
-    use crate::fixtures::{at, mk_actor, mk_snapshot};
+    use crate::fixtures::{at, mk_actor, mk_declare_snapshot, mk_snapshot};
+    use crate::ids::BlueprintVersionId;
 
     fn ask(snapshot: &ResourceSnapshot) -> Result<Commit, Refusal> {
         let id = DeletionId::new(Uuid::from_u128(500));
@@ -131,5 +264,122 @@ mod tests {
         assert!(commit.writes.iter().any(
             |write| matches!(write, Write::Broker(BrokerWrite::AttemptUpdate(a)) if a.phase() == Phase::Deregistering)
         ));
+    }
+
+    /// An attempt that was given up without having failed says why, like one that failed.
+    #[test]
+    fn what_was_given_up_keeps_its_reason_and_what_was_observed() {
+        let mut snapshot = mk_snapshot(Phase::Enrolling);
+        snapshot.observed = Some(json!({ "node": "absent" }));
+        snapshot.blockers.push(Blocker {
+            code: BlockerCode::NodeLeft,
+            message: "the node left".to_owned(),
+            since: at(1),
+            evidence: Value::Null,
+            next_retry_at: None,
+        });
+        let commit = ask(&snapshot).unwrap();
+        let failure = commit.writes.iter().find_map(|write| match write {
+            Write::Broker(BrokerWrite::FailureRecord(_, failure)) => Some(failure.clone()),
+            _ => None,
+        });
+        let observed = json!({ "node": "absent" });
+        assert_eq!(failure, Some(Failure { at: snapshot.now, observed }));
+        assert_eq!(leaving(&commit).failure_reason(), Some("the node left"));
+        // One that failed has both already.
+        let failed = ask(&mk_snapshot(Phase::Failed)).unwrap();
+        let records =
+            |write: &Write| matches!(write, Write::Broker(BrokerWrite::FailureRecord(..)));
+        assert!(!failed.writes.iter().any(records), "{failed:?}");
+    }
+
+    fn leaving(commit: &Commit) -> ProvisionedResource {
+        let update = commit.writes.iter().find_map(|write| match write {
+            Write::Broker(BrokerWrite::AttemptUpdate(attempt)) => Some(attempt.clone()),
+            _ => None,
+        });
+        update.unwrap()
+    }
+
+    fn corrected(declared: DeclareSnapshot, corrections: &Value) -> Result<Commit, Refusal> {
+        let corrections: BTreeMap<String, Value> =
+            serde_json::from_value(corrections.clone()).unwrap();
+        let version = corrections.get("version").and_then(Value::as_str).map(str::to_owned);
+        let mut parameters = corrections;
+        parameters.remove("version");
+        let resource = mk_snapshot(Phase::Failed);
+        let snapshot = RetrySnapshot { resource, project: "default".to_owned(), declared };
+        let id = DeletionId::new(Uuid::from_u128(500));
+        let reason = Reason::parse("a typo").unwrap();
+        request_corrected(&snapshot, &Corrections { version, parameters }, id, &reason, &mk_actor())
+    }
+
+    #[test]
+    fn a_corrected_retry_says_what_changes_and_the_successor_has_it() {
+        let declared = mk_declare_snapshot();
+        let newer = BlueprintVersion {
+            id: BlueprintVersionId::new(Uuid::from_u128(99)),
+            version: "v2".to_owned(),
+            ..declared.blueprint.clone().unwrap()
+        };
+        let declared = DeclareSnapshot { blueprint: Some(newer.clone()), ..declared };
+        let asked = json!({ "version": "v2", "busy_seconds": 7 });
+        let commit = corrected(declared, &asked).unwrap();
+        let changed = json!({
+            "parameters": ["busy_seconds"], "version": { "from": "v1", "to": "v2" },
+        });
+        assert_eq!(commit.audit[0].details["changed"], changed);
+        assert_eq!(commit.audit[0].verb, "resource.retry");
+
+        let mut gone = mk_snapshot(Phase::Failed);
+        gone.attempt = leaving(&commit);
+        let next = successor(&gone).unwrap();
+        assert_eq!(next.blueprint_version_id(), newer.id);
+        assert_eq!(next.parameter_values().as_map()["busy_seconds"], 7);
+        assert_eq!(super::changed(&gone.attempt, &next), ["version", "parameters.busy_seconds"]);
+    }
+
+    /// Checked by the function that checks a declaration.
+    #[test]
+    fn a_correction_that_no_declaration_could_have_is_refused_by_field() {
+        let good = mk_declare_snapshot;
+        let nothing = json!({});
+        let table = [
+            (good(), json!({ "speed": 1 }), ErrorKind::ParameterValuesInvalid, "parameters.speed"),
+            (
+                good(),
+                json!({ "busy_seconds": "x" }),
+                ErrorKind::ParameterValuesInvalid,
+                "parameters.busy_seconds",
+            ),
+            (
+                good(),
+                json!({ "busy_seconds": null }),
+                ErrorKind::ParameterValuesInvalid,
+                "parameters.busy_seconds",
+            ),
+            (
+                DeclareSnapshot { blueprint: None, ..good() },
+                json!({ "version": "v9" }),
+                ErrorKind::BlueprintNotFound,
+                "version",
+            ),
+            (
+                DeclareSnapshot { blueprint_retired: true, ..good() },
+                json!({ "version": "v0" }),
+                ErrorKind::BlueprintVersionRetired,
+                "version",
+            ),
+            (
+                DeclareSnapshot { placement: None, ..good() },
+                nothing,
+                ErrorKind::AssignmentNotFound,
+                "project",
+            ),
+        ];
+        for (declared, asked, kind, field) in table {
+            let refusal = corrected(declared, &asked).unwrap_err();
+            assert_eq!((refusal.kind, refusal.field.as_deref()), (kind, Some(field)), "{asked}");
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::broker::attempt::ProvisionedResource;
+use crate::broker::attempt::{Failure, ProvisionedResource};
 use crate::broker::resource::Resource;
 use crate::ids::ProvisionedResourceId;
 
@@ -15,6 +15,8 @@ pub enum BrokerWrite {
     AttemptUpdate(ProvisionedResource),
     /// The last observation, for people; does not count as a write of the row.
     ObservedReplace(ProvisionedResourceId, Value),
+    /// How the attempt failed; written once and kept.
+    FailureRecord(ProvisionedResourceId, Failure),
     /// Ends the claim that a worker may have, and leaves nothing due until something
     /// wakes the row.
     ClaimEnd(ProvisionedResourceId),

@@ -16,6 +16,7 @@ closed_set!(
     /// What can be explained.
     ExplainedKind {
         Resource => "resource",
+        Attempt => "attempt",
         Node => "node",
         Deletion => "deletion",
         Project => "project",
@@ -54,11 +55,24 @@ pub struct AttemptLine {
     pub number: i32,
     pub phase: String,
     pub since: Timestamp,
+    pub created_at: Timestamp,
+    pub blueprint_version: String,
+    pub parameters: BTreeMap<String, Value>,
+    pub failure: Option<FailureLine>,
     pub absence_proven_at: Option<Timestamp>,
     pub abandoned_at: Option<Timestamp>,
     pub due_at: Option<Timestamp>,
     pub holder: Option<Holder>,
     pub blockers: Vec<Blocker>,
+}
+
+/// How an attempt failed, also one that was taken down since.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FailureLine {
+    pub at: Timestamp,
+    pub reason: String,
+    /// What was observed then.
+    pub observed: Value,
 }
 
 /// How many attempts whose absence is not proven are in a phase, and how many
@@ -106,6 +120,8 @@ pub struct Explanation {
     pub facts: BTreeMap<&'static str, Value>,
     /// The last recorded observation.
     pub observed: Option<Value>,
+    /// How it failed, if it did.
+    pub failure: Option<FailureLine>,
     pub node: Option<Node>,
     pub resource_id: Option<ResourceId>,
     pub blockers: Vec<Blocker>,
@@ -114,6 +130,8 @@ pub struct Explanation {
     pub history: Vec<HistoryLine>,
     /// There are lines before these.
     pub has_older_history: bool,
+    /// The attempt whose history it is.
+    pub attempt: Option<i32>,
 }
 
 impl Explanation {
@@ -139,12 +157,14 @@ impl Explanation {
             holder: None,
             facts: BTreeMap::new(),
             observed: None,
+            failure: None,
             node: None,
             resource_id: None,
             blockers: Vec::new(),
             parts: Vec::new(),
             history: Vec::new(),
             has_older_history: false,
+            attempt: None,
         }
     }
 }

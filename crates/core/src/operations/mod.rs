@@ -5,3 +5,4 @@ pub mod control;
 
 pub mod explain;
 pub mod explanation;
+pub mod reference;

@@ -3,12 +3,13 @@
 use axum::Json;
 use serde_json::Value;
 use slipway_app::operations::explain as usecase;
-use slipway_core::blocker;
+use slipway_core::blocker::{self, OF_FAILED};
+use slipway_core::broker::phase::Phase;
 use slipway_core::ids::ResourceId;
 use slipway_core::operations::explanation as domain;
 use slipway_core::time::Timestamp;
 use slipway_wire::blocker::{Blocker, Remedy};
-use slipway_wire::broker::HistoryEntry;
+use slipway_wire::broker::{Failure, HistoryEntry};
 use slipway_wire::operations::{ExplainedPart, Explanation, Holder};
 
 use super::resources;
@@ -23,6 +24,13 @@ pub(super) async fn explain(
     Ok(Json(document(found, call.now())))
 }
 
+/// Whatever the reference names.
+pub(super) async fn any(call: Call, Segments([reference]): Segments<1>) -> Untagged<Explanation> {
+    let project = call.query.get("project");
+    let found = usecase::any(&call.context, &call.caller, &reference, project).await?;
+    Ok(Json(document(found, call.now())))
+}
+
 /// The explanation of a resource, under the resource's own path.
 pub(super) async fn resource(call: Call, Id(id): Id<ResourceId>) -> Untagged<Explanation> {
     let found = usecase::resource(&call.context, &call.caller, id).await?;
@@ -30,7 +38,10 @@ pub(super) async fn resource(call: Call, Id(id): Id<ResourceId>) -> Untagged<Exp
 }
 
 fn document(found: domain::Explanation, now: Timestamp) -> Explanation {
+    let failed = found.resource_id.filter(|_| found.state == Phase::Failed.as_str());
     Explanation {
+        remedies: failed.map(|id| remedies(OF_FAILED, &id.to_string())).unwrap_or_default(),
+        failure: found.failure.as_ref().map(failure),
         kind: found.kind.to_string(),
         id: found.id.to_string(),
         name: found.name,
@@ -53,7 +64,7 @@ fn document(found: domain::Explanation, now: Timestamp) -> Explanation {
         older_history: found
             .resource_id
             .filter(|_| found.has_older_history)
-            .map(resources::history_path),
+            .map(|id| resources::history_path(id, found.attempt)),
     }
 }
 
@@ -78,7 +89,6 @@ fn blockers(found: &[blocker::Blocker], resource: Option<ResourceId>) -> Vec<Blo
 
 /// Remedies are the same per code; this fills the id into their commands.
 pub(super) fn blocker(blocker: &blocker::Blocker, resource_id: &str) -> Blocker {
-    let remedies = blocker.code.remedies().iter();
     Blocker {
         code: blocker.code.to_string(),
         message: blocker.message.clone(),
@@ -86,13 +96,24 @@ pub(super) fn blocker(blocker: &blocker::Blocker, resource_id: &str) -> Blocker 
         owner: blocker.code.owner().to_owned(),
         evidence: blocker.evidence.clone(),
         next_retry_at: text(blocker.next_retry_at),
-        remedies: remedies
-            .map(|remedy| Remedy {
-                action: remedy.action.to_owned(),
-                command: remedy.command.map(|command| command.replace("{id}", resource_id)),
-                role: remedy.role.to_owned(),
-            })
-            .collect(),
+        remedies: remedies(blocker.code.remedies(), resource_id),
+    }
+}
+
+fn remedies(found: &[blocker::Remedy], resource_id: &str) -> Vec<Remedy> {
+    let shown = |remedy: &blocker::Remedy| Remedy {
+        action: remedy.action.to_owned(),
+        command: remedy.command.map(|command| command.replace("{id}", resource_id)),
+        role: remedy.role.to_owned(),
+    };
+    found.iter().map(shown).collect()
+}
+
+pub(super) fn failure(found: &domain::FailureLine) -> Failure {
+    Failure {
+        at: found.at.to_string(),
+        reason: found.reason.clone(),
+        observed: found.observed.clone(),
     }
 }
 

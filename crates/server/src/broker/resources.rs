@@ -12,6 +12,7 @@ use slipway_app::catalog::projects;
 use slipway_app::nodes::force;
 use slipway_core::blocker::BlockerCode;
 use slipway_core::broker::phase::Phase;
+use slipway_core::broker::retry::Corrections;
 use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::broker::waiting::not_served;
 use slipway_core::catalog::label::{self, LabelSelector};
@@ -94,7 +95,7 @@ pub(super) async fn get(call: Call, Id(id): Id<ResourceId>) -> Shown<ResourceDet
         observed: snapshot.observed.clone(),
         attempts: attempts.iter().map(attempt).collect(),
         history: history.lines.iter().map(explain::history).collect(),
-        older_history: history.has_older.then(|| history_path(id)),
+        older_history: history.has_older.then(|| history_path(id, None)),
     };
     Ok(Tagged { revision, document })
 }
@@ -109,9 +110,17 @@ pub(super) async fn history(call: Call, Id(id): Id<ResourceId>) -> Answered {
     Ok(call.page(found.map(explain::history), page.limit))
 }
 
-/// Where [`history`] is.
-pub(super) fn history_path(id: ResourceId) -> String {
-    format!("/api/v1/resources/{id}/history")
+/// Where [`history`] is, of this attempt or of the current one.
+pub(super) fn history_path(id: ResourceId, attempt: Option<i32>) -> String {
+    let query = attempt.map(|number| format!("?attempt={number}")).unwrap_or_default();
+    format!("/api/v1/resources/{id}/history{query}")
+}
+
+/// Every attempt of the resource, newest first.
+pub(super) async fn attempts(call: Call, Id(id): Id<ResourceId>) -> Answered {
+    let page = call.query.page()?;
+    let found = read::attempts(&call.context, &call.caller, id, page).await?;
+    Ok(call.page(found.map(attempt), page.limit))
 }
 
 /// Replaces the labels of the slot.
@@ -146,7 +155,9 @@ pub(super) async fn force_drain(
 }
 
 pub(super) async fn retry(call: Call, Id(id): Id<ResourceId>, Body(body): Body<Retry>) -> Answered {
-    retry::retry(&call.context, &call.caller, id, &body.reason).await?;
+    let Retry { reason, version, parameters } = body;
+    let corrections = Corrections { version, parameters };
+    retry::retry(&call.context, &call.caller, id, &reason, &corrections).await?;
     Ok(accepted(id, fetch(&call, id).await?))
 }
 
@@ -262,6 +273,10 @@ fn attempt(line: &AttemptLine) -> AttemptSummary {
         number: line.number,
         phase: line.phase.clone(),
         phase_since: line.since.to_string(),
+        created_at: line.created_at.to_string(),
+        blueprint_version: line.blueprint_version.clone(),
+        parameters: line.parameters.clone(),
+        failure: line.failure.as_ref().map(explain::failure),
         absence_proven_at: text(line.absence_proven_at),
         abandoned_at: text(line.abandoned_at),
     }

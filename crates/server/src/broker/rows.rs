@@ -2,7 +2,7 @@
 
 use slipway_app::access::authorise::Operation::*;
 use slipway_wire::broker::{
-    Abandon, DeclareResource, HistoryEntry, Resource, ResourceDetail, Retry,
+    Abandon, AttemptSummary, DeclareResource, HistoryEntry, Resource, ResourceDetail, Retry,
 };
 use slipway_wire::catalog::Relabel;
 use slipway_wire::deletion::Deletion;
@@ -28,15 +28,19 @@ pub(crate) fn rows() -> Vec<Route> {
             .one::<Deletion>().query(&["reason"]).conditional().statuses(&[202]),
         get   ("/resources/{id}/history",     ResourceRead,    resources::history,     "List the changes of phase of an attempt, newest first; the current one if `attempt` is not given")
             .page::<HistoryEntry>().query(&["attempt"]),
+        get   ("/resources/{id}/attempts",    ResourceRead,    resources::attempts,    "List the attempts of a resource, newest first, each with how it failed")
+            .page::<AttemptSummary>(),
         get   ("/resources/{id}/explain",     ResourceRead,    explain::resource,      "Explain the state of a resource")
             .one::<Explanation>(),
         post  ("/resources/{id}/force-drain", NodeForceDrain,  resources::force_drain, "Force the drain: do not wait for the node")
             .body::<ForceDrain>().one::<Resource>().statuses(&[202]),
-        post  ("/resources/{id}/retry",       ResourceRetry,   resources::retry,       "Retry a failed resource")
+        post  ("/resources/{id}/retry",       ResourceRetry,   resources::retry,       "Retry a failed resource, as declared or with corrections")
             .body::<Retry>().one::<Resource>().statuses(&[202]),
         post  ("/resources/{id}/abandon",     ResourceAbandon, resources::abandon,     "Abandon a resource whose deletion can never end")
             .body::<Abandon>().one::<Resource>(),
-        get   ("/explain/{kind}/{reference}", ResourceRead,    explain::explain,       "Explain the state of a resource, node, deletion, project, cluster, token or leak")
+        get   ("/explain/{reference}",        ResourceRead,    explain::any,           "Explain whatever has this handle, this id, or an id that begins so")
+            .one::<Explanation>().query(&["project"]),
+        get   ("/explain/{kind}/{reference}", ResourceRead,    explain::explain,       "Explain the state of a resource, attempt, node, deletion, project, cluster, token or leak")
             .one::<Explanation>(),
     ]
 }

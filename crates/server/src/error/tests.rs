@@ -8,6 +8,7 @@ use axum::middleware::from_fn;
 use axum::routing::get;
 use serde_json::json;
 use slipway_app::ports::store;
+use slipway_core::blocker::BlockerCode;
 use tower::ServiceExt;
 
 use super::*;
@@ -46,6 +47,53 @@ async fn every_kind_has_a_status_a_code_and_the_media_type() {
         assert_eq!(retries, response.status() == StatusCode::SERVICE_UNAVAILABLE, "{kind}");
         let challenges = response.headers().contains_key(WWW_AUTHENTICATE);
         assert_eq!(challenges, response.status() == StatusCode::UNAUTHORIZED, "{kind}");
+    }
+}
+
+/// The nine sentinels of the broker's documents, each with its code and its status here.
+/// What a field of a body names is 422; the two of the loop are blockers of the same code.
+#[test]
+fn the_nine_sentinels_have_their_codes_and_statuses() {
+    let nine = [
+        ("ErrInvalidInput", ErrorKind::InvalidInput, "invalid_input", 400),
+        ("ErrBlueprintNotFound", ErrorKind::BlueprintNotFound, "blueprint_not_found", 422),
+        ("ErrCloudNotFound", ErrorKind::CloudNotFound, "cloud_not_found", 422),
+        ("ErrCredentialNotFound", ErrorKind::CredentialNotFound, "credential_not_found", 422),
+        ("ErrAssignmentNotFound", ErrorKind::AssignmentNotFound, "assignment_not_found", 422),
+        (
+            "ErrParameterValuesInvalid",
+            ErrorKind::ParameterValuesInvalid,
+            "parameter_values_invalid",
+            422,
+        ),
+        (
+            "ErrProvisionedResourceNotFound",
+            ErrorKind::ProvisionedResourceNotFound,
+            "provisioned_resource_not_found",
+            404,
+        ),
+        ("ErrNamespaceNotReady", ErrorKind::NamespaceNotReady, "namespace_not_ready", 409),
+        (
+            "ErrNodeDeregistrationFailed",
+            ErrorKind::NodeDeregistrationFailed,
+            "node_deregistration_failed",
+            409,
+        ),
+    ];
+    for (sentinel, kind, code, number) in nine {
+        assert_eq!((kind.code(), status(kind, false).as_u16()), (code, number), "{sentinel}");
+        // `ErrBlueprintNotFound` is `blueprint_not_found`.
+        let mut spelt = String::new();
+        for letter in sentinel.trim_start_matches("Err").chars() {
+            if letter.is_uppercase() && !spelt.is_empty() {
+                spelt.push('_');
+            }
+            spelt.push(letter.to_ascii_lowercase());
+        }
+        assert_eq!(spelt, code);
+    }
+    for code in ["namespace_not_ready", "node_deregistration_failed", "parameter_values_invalid"] {
+        assert!(BlockerCode::parse(code).is_some(), "{code} is a blocker too");
     }
 }
 

@@ -107,6 +107,9 @@ pub fn document(event: &PositionedEvent) -> Event {
         position: event.position,
         event_type: event.event_type.clone(),
         aggregate_id: event.aggregate_id.to_string(),
+        resource_id: event.resource.as_ref().map(|(id, _)| id.to_string()),
+        handle: event.resource.as_ref().map(|(_, handle)| handle.clone()),
+        changed: event.changed.clone(),
         revision: event.revision.0,
         occurred_at: event.occurred_at.to_string(),
         abandoned: event.abandoned,
@@ -133,6 +136,8 @@ mod tests {
             revision: Revision::FIRST,
             occurred_at: Timestamp::from_micros(0),
             abandoned: false,
+            resource: None,
+            changed: Vec::new(),
             payload: Value::Null,
         })
     }

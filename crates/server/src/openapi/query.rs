@@ -27,8 +27,8 @@ pub(super) fn query(name: &str) -> (&'static str, Value) {
         "show_deleted" => ("Deleted ones too.", json!({ "type": "boolean", "default": false })),
         "reason" => ("Why; kept in the audit.", text),
         "attempt" => (
-            "The attempt with this id; by default the current one.",
-            json!({ "type": "string", "format": "uuid" }),
+            "The attempt with this number; by default the current one.",
+            json!({ "type": "integer", "minimum": 1 }),
         ),
         "cloud" => ("Only of this cloud, by name or id.", text),
         "name" => ("Only the one of this name.", text),

@@ -61,9 +61,68 @@ async fn what_cannot_be_explained_is_refused_by_field() {
     assert_eq!(answer.refused(400, "invalid_input").as_deref(), Some("id"));
     let unknown = "0192f0c1-2b3c-7d4e-8f50-123456789abc";
     for kind in ExplainedKind::ALL {
-        let answer = world.get(&format!("/api/v1/explain/{kind}/{unknown}")).await;
-        answer.refused(404, &format!("{kind}_not_found"));
+        let name =
+            if *kind == ExplainedKind::Attempt { "provisioned_resource" } else { kind.as_str() };
+        for reference in [unknown, "0192f0c1"] {
+            let answer = world.get(&format!("/api/v1/explain/{kind}/{reference}")).await;
+            answer.refused(404, &format!("{name}_not_found"));
+        }
     }
+    for reference in [unknown, "0192f0c1", "web-1"] {
+        let answer = world.get(&format!("/api/v1/explain/{reference}")).await;
+        answer.refused(404, "resource_not_found");
+    }
+}
+
+/// Whatever somebody has in hand: a handle, any id, or enough of it.
+#[tokio::test]
+async fn any_id_leads_to_its_explanation() {
+    let world = World::new().await;
+    let id = world.declare("web-1").await;
+    let shown = world.get(&format!("/api/v1/resources/{id}")).await.json();
+    let attempt = shown["attempt"]["id"].as_str().unwrap();
+    let project = shown["project_id"].as_str().unwrap();
+    let text = world.mint_token(&id).await;
+    let tokens = world.get(&format!("/api/v1/resources/{id}/tokens")).await.json();
+    let token = tokens[0]["token_id"].as_str().unwrap();
+    let body = serde_json::json!({
+        "token": text, "public_key": "AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=",
+    });
+    let node = world.ask("POST", "/v1/register", "", &body.to_string()).await.json();
+    let node = node["node_id"].as_str().unwrap();
+    let deleted = world.ask("DELETE", &format!("/api/v1/resources/{id}"), KEY, "").await.json();
+    let deletion = deleted["id"].as_str().unwrap();
+    let cluster = explained(&world, "cluster", "local").await;
+    let cluster = cluster["id"].as_str().unwrap();
+    for (given, kind, of) in [
+        (id.as_str(), "resource", id.as_str()),
+        ("web-1", "resource", &id),
+        // The current attempt is explained as its resource.
+        (attempt, "resource", &id),
+        (node, "node", node),
+        (deletion, "deletion", deletion),
+        (token, "token", token),
+        (project, "project", project),
+        (cluster, "cluster", cluster),
+    ] {
+        let answer = world.get(&format!("/api/v1/explain/{given}")).await.json();
+        assert_eq!((&answer["kind"], &answer["id"]), (&kind.into(), &of.into()), "{given}");
+        if given == "web-1" {
+            continue;
+        }
+        // All but the last digit: ids of one moment differ in their random end.
+        let begun = &given[..given.len() - 1];
+        let answer = world.get(&format!("/api/v1/explain/{begun}")).await.json();
+        assert_eq!((&answer["kind"], &answer["id"]), (&kind.into(), &of.into()), "{begun}");
+        let kind = if given == attempt { "attempt" } else { kind };
+        let answer = world.get(&format!("/api/v1/explain/{kind}/{begun}")).await.json();
+        assert_eq!(answer["id"], of, "{kind} {begun}");
+    }
+    // All of them were made in the same minutes.
+    let several = world.get(&format!("/api/v1/explain/{}", &id[..4])).await;
+    assert_eq!(several.refused(400, "invalid_input").as_deref(), Some("reference"));
+    let found = several.json()["details"]["found"].as_array().unwrap().len();
+    assert!(found > 3, "{several:?}");
 }
 
 /// Foreign objects answer like missing ones, and a cluster shows only the
@@ -83,6 +142,12 @@ async fn a_bound_key_is_explained_its_own_and_nothing_else() {
     ask(&format!("resource/{theirs}")).await.refused(404, "resource_not_found");
     ask("project/foreign").await.refused(404, "project_not_found");
     assert_eq!(ask("cluster/local").await.json()["facts"]["attempts"], 1);
+    // Neither by its id nor by the beginning of it.
+    for reference in [theirs.as_str(), &theirs[..35]] {
+        ask(reference).await.refused(404, "resource_not_found");
+    }
+    assert_eq!(ask("a").await.json()["id"], mine, "the handle in the foreign project is unknown");
+    assert_eq!(ask(&mine[..35]).await.json()["id"], mine);
     let leak = "leak/0192f0c1-2b3c-7d4e-8f50-123456789abc";
     ask(leak).await.refused(403, "forbidden");
 }

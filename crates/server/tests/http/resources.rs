@@ -126,6 +126,61 @@ async fn force_is_refused_where_nothing_is_waited_for() {
     assert_eq!(field.as_deref(), Some("reason"));
 }
 
+/// A failed resource leads with its reason and the command; a retry takes corrections, all
+/// of them or none; afterwards the failure is still there.
+#[tokio::test]
+async fn a_failed_resource_is_retried_with_corrections() {
+    let world = World::new().await;
+    let id = world.declare("web-1").await;
+    let path = format!("/api/v1/resources/{id}/retry");
+    let right = r#"{"reason":"a typo","parameters":{"busy_seconds":7}}"#;
+    world.post(&path, right).await.refused(409, "nothing_to_retry");
+    world.fail(&id, "no room in fsn1").await;
+
+    let explained = world.get(&format!("/api/v1/explain/resource/{id}")).await.json();
+    assert_eq!(explained["failure"]["reason"], "no room in fsn1", "{explained}");
+    let commands = explained["remedies"].as_array().unwrap().iter();
+    let commands: Vec<_> = commands.filter_map(|remedy| remedy["command"].as_str()).collect();
+    assert_eq!(commands[0], format!("slipway resource retry {id} --reason <why>"));
+
+    for (body, status, code, field) in [
+        (
+            r#"{"reason":"x","parameters":{"busy_seconds":"x"}}"#,
+            422,
+            "parameter_values_invalid",
+            "parameters.busy_seconds",
+        ),
+        (
+            r#"{"reason":"x","parameters":{"colour":1}}"#,
+            422,
+            "parameter_values_invalid",
+            "parameters.colour",
+        ),
+        (r#"{"reason":"x","version":"v9"}"#, 422, "blueprint_not_found", "version"),
+        (r#"{"reason":"x","version":"v9\u0000"}"#, 400, "invalid_input", "version"),
+        (r#"{"reason":"x","handle":"y"}"#, 400, "invalid_input", "handle"),
+    ] {
+        let answer = world.post(&path, body).await;
+        assert_eq!(answer.refused(status, code).as_deref(), Some(field), "{body}");
+        let phase = world.get(&format!("/api/v1/resources/{id}")).await.json()["phase"].clone();
+        assert_eq!(phase, "Failed", "nothing is half written: {body}");
+    }
+    let answer = world.post(&path, right).await;
+    assert_eq!(answer.status, StatusCode::ACCEPTED, "{answer:?}");
+    assert_eq!(answer.json()["phase"], "Deregistering");
+    let explained = world.get(&format!("/api/v1/explain/resource/{id}")).await.json();
+    assert_eq!(explained["facts"]["next_parameters"]["busy_seconds"], 7, "{explained}");
+    assert_eq!(explained["remedies"], serde_json::Value::Null, "it cannot be retried twice");
+
+    let attempts = world.get(&format!("/api/v1/resources/{id}/attempts")).await.json();
+    assert_eq!(attempts[0]["failure"]["reason"], "no room in fsn1", "{attempts}");
+    let shown = world.get(&format!("/api/v1/resources/{id}")).await.json();
+    assert_eq!(shown["attempts"], attempts);
+    let unknown = "0192f0c1-0000-7000-8000-123456789abc";
+    let none = world.get(&format!("/api/v1/resources/{unknown}/attempts")).await;
+    none.refused(404, "resource_not_found");
+}
+
 #[tokio::test]
 async fn abandoning_wants_a_deletion_a_reason_and_the_handle() {
     let world = World::new().await;

@@ -287,6 +287,22 @@ impl World {
             .unwrap();
     }
 
+    /// Lets a resource fail for this reason, as if the loop had observed it.
+    pub(crate) async fn fail(&self, resource: &str, reason: &str) {
+        self.set_phase(resource, "Failed").await;
+        let url = format!("sqlite:{}", self.file.display());
+        let mut connection = sqlx::SqliteConnection::connect(&url).await.unwrap();
+        sqlx::query(
+            "UPDATE provisioned_resources SET failure_reason = $1, failed_at = phase_since, \
+             failure_observed = '{}' WHERE resource_id = $2",
+        )
+        .bind(reason)
+        .bind(resource.parse::<Uuid>().unwrap())
+        .execute(&mut connection)
+        .await
+        .unwrap();
+    }
+
     /// Adds this many lines to the history of a resource's attempt, by plain SQL.
     pub(crate) async fn flap(&self, resource: &str, turns: i64) {
         let url = format!("sqlite:{}", self.file.display());

@@ -79,7 +79,8 @@ async fn what_does_not_come_up_says_why_and_goes_on_when_it_is_mended() {
 
     let shown = [
         "is Failed",
-        "failure_reason: no room in fsn1",
+        ": no room in fsn1\n",
+        "$ slipway resource retry ",
         "Failed is final until somebody retries or deletes it",
     ];
     world.plane.wait_for_phase(&failed, "Failed").await;
@@ -94,6 +95,34 @@ async fn what_does_not_come_up_says_why_and_goes_on_when_it_is_mended() {
         .await;
     assert_ne!(second["attempt"]["xr_name"], first, "{second}");
     assert!(world.composites().await.get_opt(&first).await.unwrap().is_none());
+
+    // What was declared cannot work, so the retry corrects it.
+    let corrected = "standin=ready-after=0ms";
+    let why = "--reason=the parameter was wrong";
+    let text = world.plane.says(&["resource", "retry", "failed", "--param", corrected, why]);
+    assert!(text.contains("Deregistering"), "{text}");
+    let ready = world.plane.wait_for_phase(&failed, "Ready").await;
+    assert_eq!(ready["attempt"]["number"], 3, "{ready}");
+    assert_eq!(ready["attempt"]["parameters"]["standin"], "ready-after=0ms", "{ready}");
+    assert_eq!(ready["attempt"]["parameters"]["size"], 2, "the rest stays: {ready}");
+    // Both failures stay on record, with what was observed, in all that shows the resource.
+    let attempts = world.plane.get(&format!("/api/v1/resources/{failed}/attempts?limit=2")).await;
+    assert_eq!(attempts[1]["failure"]["reason"], "no room in fsn1", "{attempts}");
+    let observed = attempts[1]["failure"]["observed"].to_string();
+    assert!(observed.contains("ProvisioningFailed"), "{observed}");
+    let text = world.plane.says(&["resource", "get", "failed"]);
+    assert_eq!(text.matches("no room in fsn1").count(), 2, "{text}");
+    let text = world.plane.says(&["explain", "failed"]);
+    assert!(text.contains("an older attempt; it failed at "), "{text}");
+    let second = attempts[1]["id"].as_str().unwrap();
+    let text = world.plane.says(&["explain", second]);
+    assert!(text.contains("failed attempt 2 is Deleted"), "{text}");
+    let history = world.plane.get(&format!("/api/v1/explain/{second}")).await["history"].clone();
+    let mut phases = history.as_array().unwrap().iter().map(|line| &line["to"]);
+    assert!(phases.any(|phase| phase == "Failed"), "{history}");
+    let audit = world.plane.says(&["audit", "list", "--id", &failed, "-o", "json"]);
+    assert!(audit.contains(r#""changed""#) && audit.contains(r#""standin""#), "{audit}");
+    assert!(!audit.contains("ready-after=0ms"), "values are not in the audit: {audit}");
 
     for id in [&unready, &unsynced, &alone] {
         let ready = world.plane.wait_for_phase(id, "Ready").await;

@@ -103,14 +103,16 @@ async fn what_is_stuck_says_why() {
     let refused = plane.declare_in("files", "refused").await;
 
     let mut ready = Vec::new();
-    for handle in ["unreadable", "terminating", "left", "draining", "spoiled", "faulty"] {
+    for handle in
+        ["unreadable", "terminating", "left", "draining", "undrained", "spoiled", "faulty"]
+    {
         ready.push(plane.declare(handle, 0).await);
     }
     for id in &ready {
         plane.wait_for_phase(id, "Ready").await;
     }
-    let [unreadable, terminating, left, draining, spoiled, faulty] = &ready[..] else {
-        unreachable!("six were declared");
+    let [unreadable, terminating, left, draining, undrained, spoiled, faulty] = &ready[..] else {
+        unreachable!("seven were declared");
     };
     write(&plane.node_directory(unreadable).await.join("composite.json"), "not a document");
     // It is asked to drain before its substrate is released, and cannot answer.
@@ -127,6 +129,17 @@ async fn what_is_stuck_says_why() {
 
     send_signal(plane.agent(draining).await.pid, Signal::Stop).unwrap();
     plane.delete(draining).await;
+
+    // A registry that refuses the drain.
+    let attempt = plane.attempt(undrained).await;
+    plane
+        .execute(&format!(
+            "CREATE TRIGGER refuse_drain BEFORE UPDATE OF drain_id ON nodes \
+             WHEN NEW.provisioned_resource_id = x'{attempt}' AND NEW.drain_id IS NOT NULL \
+             BEGIN SELECT RAISE(ABORT, 'refused by the test'); END"
+        ))
+        .await;
+    plane.delete(undrained).await;
 
     let attempt = plane.attempt(spoiled).await;
     // A row cannot have a requested deletion and be Ready.
@@ -156,12 +169,18 @@ async fn what_is_stuck_says_why() {
         (terminating, "substrate_terminating"),
         (left, "node_left"),
         (draining, "node_not_draining"),
+        (undrained, "node_deregistration_failed"),
         (spoiled, "row_invalid"),
         (faulty, "internal_error"),
         (&unserved, "cluster_not_served"),
     ] {
         insta::assert_snapshot!(code, plane.explained(id, &[code]).await);
     }
+    // Its substrate was left alone, and once the seam is repaired the drain goes on.
+    assert!(plane.node_directory(undrained).await.exists());
+    plane.execute("DROP TRIGGER refuse_drain").await;
+    let gone = plane.wait_for_phase(undrained, "Deleted").await;
+    assert_eq!(gone["blockers"], json!([]), "{gone}");
     insta::assert_snapshot!("a_project", plane.says(&["explain", "project", "files"]));
     insta::assert_snapshot!("a_cluster", plane.says(&["explain", "cluster", "elsewhere"]));
     let resource = plane.resource(draining).await;

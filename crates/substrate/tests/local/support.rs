@@ -281,6 +281,7 @@ fn mk_snapshot() -> ResourceSnapshot {
         bootstrap_token_id: None,
         parameter_values: ParameterValues::default(),
         partition: Partition::new(Uuid::from_u128(7)),
+        correction: None,
         deletion_requested_at: None,
         unsettled_since: moment,
         absence_proven_at: None,

@@ -123,7 +123,7 @@ pub(super) async fn a_lease_that_is_over_is_claimed_anew_and_fences_the_old_one(
     world.store.broker.attempt_release(&[released(late, Recheck::Now)]).await.expect("a release");
     assert!(world.claim(declared.attempt).await.is_none(), "an old token releases nothing");
     let invented = Claimed { id: declared.attempt, claim_token: late.claim_token };
-    world.store.broker.attempt_quarantine(invented, "nothing", LEASE).await.expect("a hold");
+    world.store.broker.attempt_quarantine(invented, "nothing", None, LEASE).await.expect("a hold");
     assert!(world.snapshot(declared.attempt).await.blockers.is_empty());
     world.tick(current).await.expect("the holder commits");
 }
@@ -177,7 +177,12 @@ pub(super) async fn a_release_sets_when_it_is_due_and_counts_failures(world: &Wo
 pub(super) async fn a_quarantined_row_has_a_blocker_and_is_released(world: &World) {
     let declared = declared(world).await;
     let claimed = world.claim(declared.attempt).await.expect("a fresh attempt is due");
-    world.store.broker.attempt_quarantine(claimed, "unknown phase", LEASE).await.expect("a hold");
+    world
+        .store
+        .broker
+        .attempt_quarantine(claimed, "unknown phase", None, LEASE)
+        .await
+        .expect("a hold");
     let held = world.snapshot(declared.attempt).await;
     assert_eq!(held.blockers.len(), 1);
     assert_eq!(held.blockers[0].code, BlockerCode::RowInvalid);
@@ -185,7 +190,12 @@ pub(super) async fn a_quarantined_row_has_a_blocker_and_is_released(world: &Worl
     assert!(held.due_at.is_some_and(|due| due > held.now), "it is looked at again, later");
 
     let claimed = world.claim_now(declared.attempt).await;
-    world.store.broker.attempt_quarantine(claimed, "still unknown", LEASE).await.expect("a hold");
+    world
+        .store
+        .broker
+        .attempt_quarantine(claimed, "still unknown", None, LEASE)
+        .await
+        .expect("a hold");
     let again = world.snapshot(declared.attempt).await;
     assert_eq!(again.blockers[0].since, held.blockers[0].since);
 }

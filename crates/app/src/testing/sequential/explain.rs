@@ -35,8 +35,12 @@ pub(super) async fn a_line_says_what_the_row_says(world: &World) {
 
     let blocked = AttemptFilter { blocked: true, ..of };
     assert!(lines(world, blocked).await.is_empty());
-    let hold =
-        world.store.broker.attempt_quarantine(claimed, "it was spoiled", Duration::from_secs(60));
+    let hold = world.store.broker.attempt_quarantine(
+        claimed,
+        "it was spoiled",
+        None,
+        Duration::from_secs(60),
+    );
     hold.await.expect("a hold");
     let found = lines(world, blocked).await;
     assert_eq!(found[0].blockers[0].code.as_str(), "row_invalid");
@@ -62,8 +66,12 @@ pub(super) async fn attempts_are_counted_by_phase(world: &World) {
     world.drive(declared.attempt, Phase::Enrolling).await;
     assert_eq!(counts().await, [(Phase::Enrolling.to_string(), 1, 0)]);
     let claimed = world.claim_now(declared.attempt).await;
-    let hold =
-        world.store.broker.attempt_quarantine(claimed, "it was spoiled", Duration::from_secs(60));
+    let hold = world.store.broker.attempt_quarantine(
+        claimed,
+        "it was spoiled",
+        None,
+        Duration::from_secs(60),
+    );
     hold.await.expect("a hold");
     assert_eq!(counts().await, [(Phase::Enrolling.to_string(), 1, 1)]);
     let everywhere =

@@ -16,6 +16,7 @@ mod lists;
 mod proofs;
 mod records;
 mod renewals;
+mod retries;
 mod suite;
 mod tasks;
 

@@ -2,7 +2,7 @@
 
 use super::{
     abandon, aborts, batches, claims, control, counts, decisions, declarations, events, explain,
-    leaks, lifecycle, lists, proofs, records, renewals, tasks,
+    leaks, lifecycle, lists, proofs, records, renewals, retries, tasks,
 };
 use crate::ports::Stores;
 use crate::testing::world::World;
@@ -71,6 +71,7 @@ pub async fn conformance(store: Stores) {
     proofs::absence_is_proven_again_one_lease_after_deleted(&world).await;
     proofs::absence_is_proven_in_batches(&world).await;
     proofs::an_old_attempt_is_proven_gone_while_its_successor_lives(&world).await;
+    retries::a_failure_stays_on_record_and_a_retry_corrects_it(&world).await;
     proofs::a_flapping_window_has_one_start(&world).await;
     abandon::an_abandoned_resource_is_deleted_with_records_of_what_may_be_left(&world).await;
     abandon::what_comes_back_after_it_was_abandoned_is_a_leak_and_ends(&world).await;

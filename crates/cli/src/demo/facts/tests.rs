@@ -14,6 +14,9 @@ fn mk_event(position: i64, event_type: EventType, aggregate: &str) -> Event {
         position,
         event_type: event_type.as_str().to_owned(),
         aggregate_id: aggregate.to_owned(),
+        resource_id: None,
+        handle: None,
+        changed: Vec::new(),
         revision: position,
         occurred_at: "2026-01-31T12:00:00Z".to_owned(),
         abandoned: false,
@@ -53,6 +56,8 @@ fn mk_explanation(phases: &[Phase]) -> Explanation {
         why: String::new(),
     };
     Explanation {
+        failure: None,
+        remedies: Vec::new(),
         kind: "resource".to_owned(),
         id: "r-1".to_owned(),
         name: "h".to_owned(),

@@ -121,7 +121,7 @@ fn check_state(
     // If the answer of a record was lost, the row shows a fault until the next
     // tick, which is due soon; the run may end before it.
     let passing = |code| {
-        code == BlockerCode::InternalError
+        matches!(code, BlockerCode::InternalError | BlockerCode::NodeDeregistrationFailed)
             && seen.due_at.is_some_and(|due| due <= seen.now.plus(SOON))
     };
     if seen.blockers.iter().any(|blocker| !passing(blocker.code)) {

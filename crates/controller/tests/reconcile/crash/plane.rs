@@ -27,6 +27,7 @@ use slipway_controller::resources::ResourceLoop;
 use slipway_core::ErrorKind;
 use slipway_core::blocker::Deadlines;
 use slipway_core::broker::phase::Phase;
+use slipway_core::broker::retry::Corrections;
 use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::ids::{DrainId, NodeId, ProvisionedResourceId, ResourceId};
 use slipway_core::nodes::node::Reported;
@@ -424,9 +425,12 @@ impl<'a> Plane<'a> {
 
     pub(super) async fn retry(&mut self, id: ResourceId) {
         let world = self.world;
+        let parameters = BTreeMap::from([("busy_seconds".to_owned(), serde_json::json!(1))]);
+        let corrections = Corrections { version: None, parameters };
+        let why = "the quota was raised";
         let retried = self
             .request(async |life| {
-                retry::retry(&life.context, &world.caller, id, "the quota was raised").await
+                retry::retry(&life.context, &world.caller, id, why, &corrections).await
             })
             .await;
         assert!(matches!(retried, Ok(()) | Err(ErrorKind::NothingToRetry)), "{retried:?}");

@@ -279,7 +279,9 @@ async fn failed_and_retried(plane: &mut Plane<'_>, handle: &str) -> Vec<Filling>
     };
     plane.until(resource, "the second attempt to wait for its node", waits).await;
     plane.enrol(resource, 1).await;
-    let second = plane.until_phase(resource, Phase::Ready).await.attempt.id();
+    let ready = plane.until_phase(resource, Phase::Ready).await.attempt;
+    assert_eq!(ready.parameter_values().as_map()["busy_seconds"], 1, "the corrected value");
+    let second = ready.id();
     Raw::open(&plane.world.url).await.age(first).await;
     plane.until_proven(first).await;
     let filling = |attempt, phase, events, retried| Filling {

@@ -17,6 +17,7 @@ use async_trait::async_trait;
 use slipway_app::access::port::AccessIntercept;
 use slipway_app::broker::port::{
     BrokerIntercept, Claimed, Decided, DeclareKey, DeclareRule, ResourceKey, ResourceRule,
+    RetryKey, RetryRule,
 };
 use slipway_app::catalog::port::CatalogIntercept;
 use slipway_app::deletion::port::DeletionIntercept;
@@ -30,6 +31,7 @@ use slipway_app::ports::{
     AccessStore, BrokerStore, CatalogStore, DeletionStore, EventStore, NodeStore, OperationsStore,
     PlacementStore, Stores,
 };
+use slipway_core::blocker::DeregistrationSeam;
 use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::commit::{Commit, Recorded, Release, Write};
 use slipway_core::ids::{Partition, ProvisionedResourceId, SubscriptionId};
@@ -166,6 +168,14 @@ impl BrokerIntercept for FatedStore {
         self.conclude(passage, outcome).await
     }
 
+    async fn decide_retry(&self, key: &RetryKey, rule: &mut RetryRule<'_>) -> Result<(), Error> {
+        self.fate.alive().await;
+        let mut passage = Passage::default();
+        let mut weighed = |snapshot: &_| passage.weigh(&self.fate, rule(snapshot)?);
+        let outcome = self.inner.broker.decide_retry(key, &mut weighed).await;
+        self.conclude(passage, outcome).await
+    }
+
     /// A refusal inside would take one row out of the batch instead of failing
     /// the batch, so the names of several are determined first by running the
     /// rule without a transaction.
@@ -257,10 +267,11 @@ impl BrokerIntercept for FatedStore {
         &self,
         claimed: Claimed,
         reason: &str,
+        seam: Option<DeregistrationSeam>,
         recheck: Duration,
     ) -> Result<(), Error> {
         self.fate.alive().await;
-        self.inner.broker.attempt_quarantine(claimed, reason, recheck).await?;
+        self.inner.broker.attempt_quarantine(claimed, reason, seam, recheck).await?;
         self.journal.released(claimed.id, claimed.claim_token);
         self.after("commit:hold").await
     }

@@ -462,3 +462,55 @@ proptest! {
         prop_assert!(retry_after(failures, SWEEP, jitter) >= SWEEP.mul_f64(0.75));
     }
 }
+
+/// The failure is recorded with its reason in the audit and with what was observed; such a
+/// record takes the lock.
+#[test]
+fn a_failure_stays_on_record() {
+    let snapshot = mk_snapshot(Phase::Provisioning);
+    let CompositeReport::Present(mut live) = mk_report(false) else { unreachable!() };
+    live.failure = Some("no room".to_owned());
+    live.evidence = json!({ "conditions": ["Ready"] });
+    let commit = run(&snapshot, &CompositeReport::Present(live));
+    assert_eq!(commit.audit[0].reason.as_deref(), Some("no room"));
+    let failure = commit.writes.iter().find_map(|write| match write {
+        Write::Broker(BrokerWrite::FailureRecord(id, failure)) => Some((*id, failure)),
+        _ => None,
+    });
+    let (id, failure) = failure.expect("a record of the failure");
+    assert_eq!((id, failure.at), (snapshot.attempt.id(), snapshot.now));
+    assert_eq!(failure.observed["failure"], "no room");
+    assert_eq!(failure.observed["evidence"]["conditions"][0], "Ready");
+    let (id, revision) = (snapshot.attempt.id(), snapshot.attempt.revision());
+    assert!(crate::commit::Recorded::new(id, revision, commit).is_none());
+}
+
+/// The document's ErrNodeDeregistrationFailed: the tick stops before the substrate is
+/// touched, and the blocker names the seam.
+#[test]
+fn a_failed_tick_of_a_drain_names_the_seam() {
+    let mut snapshot = mk_snapshot(Phase::Deregistering);
+    snapshot.node = Some(mk_node());
+    let failed = |snapshot: &ResourceSnapshot| {
+        let commit = fault(snapshot, snapshot.claim_token, "the registry is away", SWEEP, 0.5);
+        blockers(&commit.unwrap()).remove(0)
+    };
+    let drain = failed(&snapshot);
+    assert_eq!(drain.code, BlockerCode::NodeDeregistrationFailed);
+    assert_eq!(drain.evidence["seam"], "drain");
+    assert_eq!(drain.evidence["node_id"], json!(mk_node().id));
+    assert!(drain.message.contains("the registry is away"), "{}", drain.message);
+
+    // The next tick that works drops it.
+    snapshot.blockers = vec![drain];
+    assert!(blockers(&run(&snapshot, &mk_report(true))).is_empty());
+
+    // Nothing is drained any more, or yet.
+    snapshot.blockers.clear();
+    let without = ResourceSnapshot { node: None, ..snapshot.clone() };
+    let mut ready = mk_snapshot(Phase::Ready);
+    ready.node = Some(mk_node());
+    for other in [without, ready] {
+        assert_eq!(failed(&other).code, BlockerCode::InternalError);
+    }
+}

@@ -14,7 +14,7 @@ pub use containers::{ClusterFacts, cluster, project};
 pub use deletion::deletion;
 pub use leak::leak;
 pub use node::node;
-pub use resource::{Timeouts, quarantined, resource};
+pub use resource::{Timeouts, attempt, quarantined, resource};
 pub use token::token;
 
 #[cfg(test)]

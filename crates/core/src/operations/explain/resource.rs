@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::blocker::{Blocker, BlockerCode, Deadlines};
+use crate::blocker::{self, Blocker, BlockerCode, Deadlines};
 use crate::broker::phase::Phase;
 use crate::broker::snapshot::ResourceSnapshot;
 use crate::broker::waiting;
@@ -40,6 +40,8 @@ pub fn resource(
     found.overdue = found.deadline.is_some_and(|deadline| deadline <= snapshot.now);
     found.next_check_at = snapshot.due_at;
     found.holder = own.and_then(|line| line.holder.clone());
+    // After a retry the new attempt has failed in nothing yet.
+    found.failure = own.and_then(|line| line.failure.clone());
     found.observed = snapshot.observed.clone();
     found.node = snapshot.node.clone();
     found.resource_id = Some(snapshot.resource.id);
@@ -55,7 +57,8 @@ pub fn resource(
     facts(&mut found, snapshot);
     found.parts = attempts
         .iter()
-        .filter(|line| line.id != attempt.id() && !is_over(line))
+        .filter(|line| line.id != attempt.id())
+        .filter(|line| line.failure.is_some() || !is_over(line))
         .map(|line| part(line, older(line)))
         .collect();
     if let Some(deletion) = &snapshot.deletion {
@@ -70,6 +73,28 @@ pub fn resource(
             blockers: Vec::new(),
         });
     }
+    found
+}
+
+/// Explains an attempt that another one followed, from what its row says.
+pub fn attempt(line: &AttemptLine) -> Explanation {
+    let name = format!("{} attempt {}", line.handle, line.number);
+    let id = line.id.as_uuid();
+    let mut found = Explanation::new(ExplainedKind::Attempt, id, name, &line.phase, line.since);
+    found.next = match is_over(line) {
+        true => "nothing: another attempt followed it".to_owned(),
+        false => format!("{}; another attempt followed it", taken_down(line)),
+    };
+    found.next_check_at = line.due_at;
+    found.holder = line.holder.clone();
+    found.failure = line.failure.clone();
+    found.resource_id = Some(line.resource_id);
+    found.attempt = Some(line.number);
+    found.blockers = shown(line);
+    found.facts.insert("attempt", json!(line.number));
+    found.facts.insert("resource_id", json!(line.resource_id));
+    found.facts.insert("blueprint_version", json!(line.blueprint_version));
+    found.facts.insert("parameters", json!(line.parameters));
     found
 }
 
@@ -95,15 +120,15 @@ pub fn quarantined(current: &AttemptLine, reason: &str) -> Explanation {
         None => "nothing by itself".to_owned(),
     };
     found.blockers = shown(current);
-    if !found.blockers.iter().any(|blocker| blocker.code == BlockerCode::RowInvalid) {
-        found.blockers.push(Blocker {
-            code: BlockerCode::RowInvalid,
-            message: format!("the row breaks an invariant and is quarantined: {reason}"),
-            since: current.now,
-            evidence: json!({ "provisioned_resource_id": current.id, "reason": reason }),
-            next_retry_at: current.due_at,
-        });
+    let says_so = |blocker: &Blocker| {
+        matches!(blocker.code, BlockerCode::RowInvalid | BlockerCode::NodeDeregistrationFailed)
+    };
+    if !found.blockers.iter().any(says_so) {
+        let unreadable =
+            blocker::of_unreadable(current.id, reason, None, current.now, current.due_at);
+        found.blockers.push(unreadable);
     }
+    found.failure = current.failure.clone();
     found.facts.insert("attempt", json!(current.number));
     found
 }
@@ -151,7 +176,9 @@ fn facts(found: &mut Explanation, snapshot: &ResourceSnapshot) {
     put("engine", Some(json!(snapshot.blueprint.engine)));
     put("cluster", snapshot.placement.as_ref().map(|placement| json!(placement.cluster)));
     put("namespace", snapshot.placement.as_ref().map(|placement| json!(placement.namespace)));
-    put("failure_reason", attempt.failure_reason().map(|reason| json!(reason)));
+    let next = attempt.correction().filter(|_| attempt.phase().is_deletion());
+    put("next_parameters", next.map(|next| json!(next.parameter_values)));
+    put("next_blueprint_version_id", next.map(|next| json!(next.blueprint_version_id)));
     put("failures_in_a_row", (snapshot.failures > 0).then(|| json!(snapshot.failures)));
     put("unsettled_since", Some(json!(attempt.unsettled_since())));
     put("absence_proven_at", attempt.absence_proven_at().map(|at| json!(at)));
@@ -170,10 +197,19 @@ fn is_over(line: &AttemptLine) -> bool {
 }
 
 fn older(line: &AttemptLine) -> String {
+    let failed = line.failure.as_ref();
+    let failed = failed.map(|failure| format!("it failed at {}: {}", failure.at, failure.reason));
+    let rest = (!is_over(line)).then(|| taken_down(line).to_owned());
+    let said: Vec<_> = failed.into_iter().chain(rest).collect();
+    format!("an older attempt; {}", said.join("; "))
+}
+
+/// What is left to do about an attempt that another one follows.
+fn taken_down(line: &AttemptLine) -> &'static str {
     if line.phase == Phase::Deleted.as_str() {
-        "an older attempt; its absence is still to be proven a second time".to_owned()
+        "its absence is still to be proven a second time"
     } else {
-        "an older attempt; it is still being taken down".to_owned()
+        "it is still being taken down"
     }
 }
 

@@ -15,7 +15,7 @@ use crate::fixtures::{at, mk_deletion, mk_node, mk_snapshot, mk_token};
 use crate::ids::{DrainId, LeakRecordId, NodeId, ProvisionedResourceId};
 use crate::nodes::node::{DeregisteredHow, Deregistration, Drain};
 use crate::nodes::token::Consumption;
-use crate::operations::explanation::{AttemptLine, ExplainedKind, Holder, PhaseCount};
+use crate::operations::explanation::{AttemptLine, ExplainedKind, FailureLine, Holder, PhaseCount};
 
 const TIMEOUT: Timeouts = Timeouts {
     deadlines: Deadlines {
@@ -47,6 +47,10 @@ fn line(snapshot: &ResourceSnapshot) -> AttemptLine {
         number: snapshot.attempt.attempt(),
         phase: snapshot.attempt.phase().to_string(),
         since: snapshot.attempt.phase_since(),
+        created_at: snapshot.attempt.created_at(),
+        blueprint_version: snapshot.blueprint.version.clone(),
+        parameters: Default::default(),
+        failure: None,
         absence_proven_at: None,
         abandoned_at: None,
         due_at: snapshot.due_at,
@@ -261,4 +265,37 @@ fn what_is_stuck_in_a_project_and_a_cluster_is_counted_and_named() {
     assert_eq!(unserved.state, "not served");
     assert_eq!(unserved.blockers[0].code, BlockerCode::ClusterNotServed);
     assert_eq!(unserved.blockers[0].since, at(999));
+}
+
+#[test]
+fn a_failed_attempt_is_named_with_its_reason_for_ever() {
+    let snapshot = mk_snapshot(Phase::Ready);
+    let failure = FailureLine {
+        at: at(70),
+        reason: "no room in fsn1".to_owned(),
+        observed: serde_json::json!({ "ready": false }),
+    };
+    let mut first = AttemptLine {
+        absence_proven_at: Some(at(90)),
+        failure: Some(failure.clone()),
+        ..older(&snapshot, Phase::Deleted)
+    };
+    first.blockers.clear();
+    let found = resource(&snapshot, &[line(&snapshot), first.clone()], TIMEOUT);
+    assert_eq!(found.failure, None, "the current attempt did not fail");
+    let about = found.parts[0].about.as_deref().unwrap();
+    assert!(about.contains("no room in fsn1"), "{about}");
+
+    let itself = attempt(&first);
+    assert_eq!((itself.kind, itself.attempt), (ExplainedKind::Attempt, Some(first.number)));
+    assert_eq!(itself.failure, Some(failure.clone()));
+    assert!(itself.next.starts_with("nothing"), "{}", itself.next);
+
+    // Without a failure an attempt that is gone is no longer of interest.
+    let gone = AttemptLine { failure: None, ..first };
+    assert!(resource(&snapshot, &[line(&snapshot), gone], TIMEOUT).parts.is_empty());
+    let failed = mk_snapshot(Phase::Failed);
+    let own = AttemptLine { failure: Some(failure), ..line(&failed) };
+    let reason = resource(&failed, &[own], TIMEOUT).failure.map(|failure| failure.reason);
+    assert_eq!(reason.as_deref(), Some("no room in fsn1"));
 }

@@ -1,5 +1,6 @@
 //! Implements the port `AccessStore`: keys, idempotency and the audit.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use slipway_app::access::port::{
@@ -9,6 +10,7 @@ use slipway_app::ports::store::{Error, Page};
 use slipway_app::ports::{AccessStore, Listed};
 use slipway_core::access::idempotency::Answer;
 use slipway_core::ids::{AuditEntryId, ProjectId};
+use slipway_core::operations::explanation::ExplainedKind;
 use uuid::Uuid;
 
 use super::{Backend, api_keys, audit, idempotency, prune, scope};
@@ -21,6 +23,8 @@ port! {
         read idempotency_find(caller: &str, key: &str) -> Option<AnsweredEntry> = idempotency::find;
         statement idempotency_answer(record: Uuid, answer: &Answer)
             -> Option<Answer> = idempotency::answer;
+        read id_find(ids: &RangeInclusive<Uuid>, within: Option<ProjectId>, limit: u32)
+            -> Vec<(ExplainedKind, Uuid)> = scope::id_find;
         read project_of(owned: Owned) -> Option<ProjectId> = scope::project_of;
     }
     by_hand {

@@ -1,12 +1,30 @@
-//! The project that something belongs to.
+//! The project that something belongs to, and what has an id.
+
+use std::ops::RangeInclusive;
 
 use slipway_app::access::port::Owned;
 use slipway_core::ids::{ProjectId, ProvisionedResourceId, ResourceId};
+use slipway_core::operations::explanation::ExplainedKind;
 use sqlx::Row as _;
 use uuid::Uuid;
 
 use super::Connection;
 use crate::failure::Failure;
+
+/// The project of the deletion `d`; the parameters are the kinds of its target.
+macro_rules! project_of_deletion {
+    ($project:literal, $resource:literal, $attempt:literal) => {
+        concat!(
+            "CASE WHEN d.kind = ",
+            $project,
+            " THEN d.target_id WHEN d.kind = ",
+            $resource,
+            " THEN (SELECT r.project_id FROM resources r WHERE r.id = d.target_id) WHEN d.kind = ",
+            $attempt,
+            " THEN (SELECT a.project_id FROM provisioned_resources a WHERE a.id = d.target_id) END"
+        )
+    };
+}
 
 pub(crate) async fn project_of(
     connection: &mut Connection,
@@ -22,12 +40,11 @@ pub(crate) async fn project_of(
         Owned::Token(id) => {
             sqlx::query("SELECT project_id FROM bootstrap_tokens WHERE id = $1").bind(id.as_uuid())
         }
-        Owned::Deletion(id) => sqlx::query(
-            "SELECT CASE WHEN d.kind = $2 THEN d.target_id WHEN d.kind = $3 THEN \
-             (SELECT r.project_id FROM resources r WHERE r.id = d.target_id) WHEN d.kind = $4 THEN \
-             (SELECT a.project_id FROM provisioned_resources a WHERE a.id = d.target_id) END \
-             AS project_id FROM deletions d WHERE d.id = $1",
-        )
+        Owned::Deletion(id) => sqlx::query(concat!(
+            "SELECT ",
+            project_of_deletion!("$2", "$3", "$4"),
+            " AS project_id FROM deletions d WHERE d.id = $1"
+        ))
         .bind(id.as_uuid())
         .bind(ProjectId::KIND)
         .bind(ResourceId::KIND)
@@ -39,4 +56,60 @@ pub(crate) async fn project_of(
         None => None,
     };
     Ok(project.map(ProjectId::new))
+}
+
+/// Of each table the rows with an id in the range `$1` to `$2`, up to `$4`, as far as
+/// their project is `$3`.
+macro_rules! ids_of {
+    ($kind:literal, $table:literal, $project:expr) => {
+        concat!(
+            "SELECT kind, id FROM (SELECT '",
+            $kind,
+            "' AS kind, d.id FROM ",
+            $table,
+            " d WHERE d.id BETWEEN $1 AND $2 AND ($3 IS NULL OR ",
+            $project,
+            ") ORDER BY d.id LIMIT $4) AS ",
+            $kind
+        )
+    };
+}
+
+pub(crate) async fn id_find(
+    connection: &mut Connection,
+    (ids, within, limit): (&RangeInclusive<Uuid>, Option<ProjectId>, u32),
+) -> Result<Vec<(ExplainedKind, Uuid)>, Failure> {
+    const FIND: &str = concat!(
+        ids_of!("resource", "resources", "d.project_id = $3"),
+        " UNION ALL ",
+        ids_of!("attempt", "provisioned_resources", "d.project_id = $3"),
+        " UNION ALL ",
+        ids_of!("node", "nodes", "d.project_id = $3"),
+        " UNION ALL ",
+        ids_of!("token", "bootstrap_tokens", "d.project_id = $3"),
+        " UNION ALL ",
+        ids_of!("project", "projects", "d.id = $3"),
+        " UNION ALL ",
+        ids_of!("deletion", "deletions", concat!(project_of_deletion!("$5", "$6", "$7"), " = $3")),
+        " UNION ALL ",
+        ids_of!("cluster", "clusters", "1 = 1"),
+        " UNION ALL ",
+        ids_of!("leak", "leak_records", "1 = 0"),
+    );
+    let found = sqlx::query(FIND)
+        .bind(*ids.start())
+        .bind(*ids.end())
+        .bind(within.map(|project| project.as_uuid()))
+        .bind(i64::from(limit))
+        .bind(ProjectId::KIND)
+        .bind(ResourceId::KIND)
+        .bind(ProvisionedResourceId::KIND)
+        .fetch_all(connection)
+        .await?;
+    let mut subjects = Vec::with_capacity(found.len());
+    for row in &found {
+        let kind: String = row.try_get("kind")?;
+        subjects.extend(ExplainedKind::parse(&kind).zip(Some(row.try_get("id")?)));
+    }
+    Ok(subjects)
 }

@@ -3,10 +3,12 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::Value;
 use slipway_app::broker::port::AttemptFilter;
 use slipway_core::Phase;
 use slipway_core::ids::{Partition, ProvisionedResourceId, ResourceId};
-use slipway_core::operations::explanation::{AttemptLine, Holder, PhaseCount};
+use slipway_core::operations::explanation::{AttemptLine, FailureLine, Holder, PhaseCount};
+use sqlx::types::Json;
 use sqlx::{QueryBuilder, Row as _};
 use uuid::Uuid;
 
@@ -17,7 +19,7 @@ use crate::fault::Fault;
 
 /// Restricts the statement to the attempts `a` of the filter.
 fn narrow(query: &mut QueryBuilder<Db>, filter: AttemptFilter) {
-    let AttemptFilter { attempt, resource, project, partition, number, blocked } = filter;
+    let AttemptFilter { attempt, resource, project, partition, number, blocked, before } = filter;
     if let Some(id) = attempt {
         query.push(" AND a.id = ").push_bind(id.as_uuid());
     }
@@ -32,6 +34,9 @@ fn narrow(query: &mut QueryBuilder<Db>, filter: AttemptFilter) {
     }
     if let Some(number) = number {
         query.push(" AND a.attempt = ").push_bind(number);
+    }
+    if let Some(number) = before {
+        query.push(" AND a.attempt < ").push_bind(number);
     }
     if blocked {
         query.push(" AND ");
@@ -54,8 +59,11 @@ pub(crate) async fn lines(
         "SELECT ",
         now,
         " AS now, a.id, a.resource_id, r.handle, a.attempt, a.status, a.phase_since, \
-         a.absence_proven_at, a.abandoned_at, a.due_at, a.claimed_by, a.lease_until \
-         FROM provisioned_resources a JOIN resources r ON r.id = a.resource_id WHERE 1 = 1"
+         a.absence_proven_at, a.abandoned_at, a.due_at, a.claimed_by, a.lease_until, \
+         a.created_at, v.version, a.parameter_values, a.failure_reason, \
+         coalesce(a.failed_at, a.updated_at) AS failed_at, a.failure_observed \
+         FROM provisioned_resources a JOIN resources r ON r.id = a.resource_id \
+         LEFT JOIN blueprint_versions v ON v.id = a.blueprint_version_id WHERE 1 = 1"
     ));
     narrow(&mut query, filter);
     query.push(" ORDER BY a.resource_id DESC, a.attempt DESC LIMIT ").push_bind(i64::from(limit));
@@ -85,12 +93,25 @@ fn line(row: &Row, blockers: Vec<slipway_core::blocker::Blocker>) -> Result<Atte
         number: rows::get(row, "attempt")?,
         phase: rows::get(row, "status")?,
         since: rows::time(row, "phase_since")?,
+        created_at: rows::time(row, "created_at")?,
+        blueprint_version: rows::get::<Option<String>>(row, "version")?.unwrap_or_default(),
+        parameters: rows::json(row, "parameter_values")?,
+        failure: failure(row)?,
         absence_proven_at: rows::time_or_null(row, "absence_proven_at")?,
         abandoned_at: rows::time_or_null(row, "abandoned_at")?,
         due_at: rows::time_or_null(row, "due_at")?,
         holder: worker.zip(until).map(|(worker, until)| Holder { worker, until }),
         blockers,
     })
+}
+
+fn failure(row: &Row) -> Result<Option<FailureLine>, Fault> {
+    let Some(reason) = rows::get::<Option<String>>(row, "failure_reason")? else {
+        return Ok(None);
+    };
+    let observed: Option<Json<Value>> = rows::get(row, "failure_observed")?;
+    let observed = observed.map(|observed| observed.0).unwrap_or_default();
+    Ok(Some(FailureLine { at: rows::time(row, "failed_at")?, reason, observed }))
 }
 
 pub(crate) async fn counts(

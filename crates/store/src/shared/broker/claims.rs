@@ -7,9 +7,8 @@
 
 use std::time::Duration;
 
-use serde_json::json;
 use slipway_app::broker::port::Claimed;
-use slipway_core::blocker::{Blocker, BlockerCode};
+use slipway_core::blocker::{self, DeregistrationSeam};
 use slipway_core::commit::Release;
 use slipway_core::ids::{ClaimToken, Partition, ProjectId, ProvisionedResourceId};
 use slipway_core::{Phase, Timestamp};
@@ -97,7 +96,7 @@ pub(crate) async fn release(
 /// its claim. Does nothing if the claim is lost: another worker has the row.
 pub(crate) async fn quarantine(
     connection: &mut Connection,
-    (claimed, reason, recheck): (Claimed, &str, Duration),
+    (claimed, reason, seam, recheck): (Claimed, &str, Option<DeregistrationSeam>, Duration),
 ) -> Result<End<()>, Failure> {
     let release = claim::Release {
         claim: key(claimed.id, claimed.claim_token),
@@ -109,13 +108,8 @@ pub(crate) async fn quarantine(
         return Ok(End::Rollback(()));
     }
     let now = clock::now(connection, ()).await?;
-    let blocker = Blocker {
-        code: BlockerCode::RowInvalid,
-        message: format!("the row breaks an invariant and is quarantined: {reason}"),
-        since: now,
-        evidence: json!({ "provisioned_resource_id": claimed.id, "reason": reason }),
-        next_retry_at: Some(now.plus(recheck)),
-    };
+    let next = Some(now.plus(recheck));
+    let blocker = blocker::of_unreadable(claimed.id, reason, seam, now, next);
     blockers::put(connection, claimed.id.into(), &blocker).await?;
     Ok(End::Commit(()))
 }

@@ -1,9 +1,11 @@
-//! Loads what a declaration is checked against, with the project row locked.
+//! Loads what a declaration is checked against, with the project row locked, and the same
+//! for a retry that corrects one.
 //!
 //! The lock serialises the declarations of one project, so that a handle that
 //! was read as free still is when it is written.
 
-use slipway_app::broker::port::DeclareKey;
+use slipway_app::broker::port::{DeclareKey, ResourceKey, RetryKey};
+use slipway_core::broker::retry::RetrySnapshot;
 use slipway_core::broker::snapshot::{CredentialConflict, CredentialView, DeclareSnapshot};
 use slipway_core::catalog::blueprint_version::Engine;
 use slipway_core::ids::{ProjectId, ResourceId};
@@ -12,10 +14,12 @@ use sqlx::Row as _;
 use uuid::Uuid;
 
 use super::catalog::for_declaration;
+use super::decide::ByKey;
 use super::page::now;
 use super::placement::hydrate::select_placements;
 use super::transaction::Load;
 use super::{Connection, placement};
+use crate::blueprints::Blueprints;
 use crate::failure::Failure;
 
 impl Load for &DeclareKey {
@@ -23,50 +27,85 @@ impl Load for &DeclareKey {
 
     async fn load(&self, connection: &mut Connection) -> Result<DeclareSnapshot, Failure> {
         let project = for_declaration::lock_project(connection, &self.project).await?;
-        let (blueprint, blueprint_retired) = for_declaration::blueprint_version(
-            connection,
-            &self.blueprint,
-            self.version.as_deref(),
-        )
-        .await?;
-        let assigned_credentials = match project {
-            Some(project) => for_declaration::assigned_credentials(connection, project).await?,
-            None => Vec::new(),
+        let named = (self.blueprint.as_str(), self.version.as_deref(), self.credential.as_deref());
+        let holder = match project {
+            Some(project) => holder(connection, project, &self.handle).await?,
+            None => None,
         };
-        let credential = match (&self.credential, &assigned_credentials[..]) {
-            (Some(name), _) => for_declaration::credential(connection, project, name).await?,
-            (None, [(id, _)]) => {
-                for_declaration::credential(connection, project, &id.to_string()).await?
-            }
-            (None, _) => None,
-        };
-        let (placement, holder) = match project {
-            Some(project) => (
-                placement(connection, project).await?,
-                holder(connection, project, &self.handle).await?,
-            ),
-            None => (None, None),
-        };
-        let conflict = match (project, &blueprint, &credential) {
-            (Some(project), Some(blueprint), Some(credential))
-                if blueprint.engine == Engine::Crossplane =>
-            {
-                conflict(connection, project, credential).await?
-            }
-            _ => None,
-        };
-        Ok(DeclareSnapshot {
-            now: now(connection).await?,
-            project: project.map(ProjectId::new),
-            blueprint,
-            blueprint_retired,
-            credential,
-            assigned_credentials: assigned_credentials.into_iter().map(|(_, name)| name).collect(),
-            placement,
-            holder,
-            conflict,
-        })
+        Ok(DeclareSnapshot { holder, ..snapshot(connection, project, named).await? })
     }
+}
+
+/// The resource of a retry, locked, with what its corrected declaration is checked
+/// against. The project is not locked: who has locked it waits for no resource, and what
+/// the resource uses of the project cannot be withdrawn while it uses it.
+pub(crate) struct Corrected<'a> {
+    pub(crate) blueprints: &'a Blueprints,
+    pub(crate) key: &'a RetryKey,
+}
+
+impl Load for Corrected<'_> {
+    type Snapshot = RetrySnapshot;
+
+    async fn load(&self, connection: &mut Connection) -> Result<RetrySnapshot, Failure> {
+        let key = ResourceKey::Resource(self.key.resource);
+        let resource = ByKey { blueprints: self.blueprints, key }.load(connection).await?;
+        let project = resource.resource.project_id.as_uuid();
+        let name = sqlx::query("SELECT name FROM projects WHERE id = $1")
+            .bind(project)
+            .fetch_one(&mut *connection)
+            .await?
+            .try_get("name")?;
+        let version = self.key.version.as_deref().unwrap_or(&resource.blueprint.version);
+        let credential = resource.attempt.cloud_credential_id().to_string();
+        let named = (resource.blueprint.slug.as_str(), Some(version), Some(credential.as_str()));
+        let declared = snapshot(connection, Some(project), named).await?;
+        Ok(RetrySnapshot { resource, project: name, declared })
+    }
+}
+
+/// What is found of blueprint, version and credential, for this project.
+async fn snapshot(
+    connection: &mut Connection,
+    project: Option<Uuid>,
+    (slug, version, credential): (&str, Option<&str>, Option<&str>),
+) -> Result<DeclareSnapshot, Failure> {
+    let (blueprint, blueprint_retired) =
+        for_declaration::blueprint_version(connection, slug, version).await?;
+    let assigned_credentials = match project {
+        Some(project) => for_declaration::assigned_credentials(connection, project).await?,
+        None => Vec::new(),
+    };
+    let credential = match (credential, &assigned_credentials[..]) {
+        (Some(name), _) => for_declaration::credential(connection, project, name).await?,
+        (None, [(id, _)]) => {
+            for_declaration::credential(connection, project, &id.to_string()).await?
+        }
+        (None, _) => None,
+    };
+    let placement = match project {
+        Some(project) => placement(connection, project).await?,
+        None => None,
+    };
+    let conflict = match (project, &blueprint, &credential) {
+        (Some(project), Some(blueprint), Some(credential))
+            if blueprint.engine == Engine::Crossplane =>
+        {
+            conflict(connection, project, credential).await?
+        }
+        _ => None,
+    };
+    Ok(DeclareSnapshot {
+        now: now(connection).await?,
+        project: project.map(ProjectId::new),
+        blueprint,
+        blueprint_retired,
+        credential,
+        assigned_credentials: assigned_credentials.into_iter().map(|(_, name)| name).collect(),
+        placement,
+        holder: None,
+        conflict,
+    })
 }
 
 async fn placement(

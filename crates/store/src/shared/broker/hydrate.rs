@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use slipway_core::broker::attempt::{ProvisionedResource, StoredAttempt};
+use slipway_core::broker::attempt::{Correction, ProvisionedResource, StoredAttempt};
 use slipway_core::broker::resource::Resource;
 use slipway_core::catalog::parameters::ParameterValues;
 use slipway_core::ids::{
@@ -48,6 +48,7 @@ pub(crate) fn attempt(row: &Row) -> Result<ProvisionedResource, Fault> {
             .map(BootstrapTokenId::new),
         parameter_values: ParameterValues::from_stored(values),
         partition: Partition::new(rows::get(row, "a_partition")?),
+        correction: correction(row)?,
         deletion_requested_at: rows::time_or_null(row, "a_deletion_requested_at")?,
         unsettled_since: rows::time(row, "a_unsettled_since")?,
         absence_proven_at: rows::time_or_null(row, "a_absence_proven_at")?,
@@ -57,4 +58,15 @@ pub(crate) fn attempt(row: &Row) -> Result<ProvisionedResource, Fault> {
         updated_at: rows::time(row, "a_updated_at")?,
     })
     .map_err(|error| Fault::new(error.field, error.problem))
+}
+
+fn correction(row: &Row) -> Result<Option<Correction>, Fault> {
+    let Some(version) = rows::get::<Option<Uuid>>(row, "a_next_blueprint_version_id")? else {
+        return Ok(None);
+    };
+    let values: BTreeMap<String, Value> = rows::json(row, "a_next_parameter_values")?;
+    Ok(Some(Correction {
+        blueprint_version_id: BlueprintVersionId::new(version),
+        parameter_values: ParameterValues::from_stored(values),
+    }))
 }

@@ -69,6 +69,7 @@ pub(crate) async fn resource_list(
                 id: id.as_uuid(),
                 resource_id: resources.get(&id).copied(),
                 reason: fault.to_string(),
+                seam: fault.seam,
             })
         })
         .collect())

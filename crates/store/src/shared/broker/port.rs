@@ -5,24 +5,31 @@ use std::time::Duration;
 
 use slipway_app::broker::port::{
     AttemptFilter, Claimed, Decided, DeclareKey, DeclareRule, HistoryLine, HistoryTrimmed,
-    OverduePartition, ResourceFilter, ResourceKey, ResourceRule,
+    OverduePartition, ResourceFilter, ResourceKey, ResourceRule, RetryKey, RetryRule,
 };
 use slipway_app::ports::BrokerStore;
 use slipway_app::ports::store::{CorruptRow, Error, Page};
+use slipway_core::blocker::DeregistrationSeam;
 use slipway_core::broker::history::HistoryBounds;
 use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::commit::{Recorded, Release};
 use slipway_core::ids::{Partition, ProvisionedResourceId, ResourceId};
 use slipway_core::operations::explanation::{AttemptLine, PhaseCount};
 
-use super::{Backend, attempts, batch, claims, decide, history, list, partitions, reads, record};
+use super::{
+    Backend, attempts, batch, claims, decide, declare, history, list, partitions, reads, record,
+};
 
 port! {
     BrokerStore {
         statement attempt_claim(worker: &str, partition: Partition, limit: u32, lease: Duration)
             -> Vec<Claimed> = claims::claim;
-        write attempt_quarantine(claimed: Claimed, reason: &str, recheck: Duration)
-            -> () = claims::quarantine;
+        write attempt_quarantine(
+            claimed: Claimed,
+            reason: &str,
+            seam: Option<DeregistrationSeam>,
+            recheck: Duration,
+        ) -> () = claims::quarantine;
         statement attempt_renew(worker: &str, claims: &[Claimed], lease: Duration)
             -> Vec<ProvisionedResourceId> = claims::renew;
         statement attempt_reclaim(worker: &str, partition: Partition) -> u64 = claims::reclaim;
@@ -49,6 +56,14 @@ port! {
 
         async fn decide(&self, key: ResourceKey, rule: &mut ResourceRule<'_>) -> Result<(), Error> {
             self.decided(decide::ByKey { blueprints: &self.blueprints, key }, rule).await
+        }
+
+        async fn decide_retry(
+            &self,
+            key: &RetryKey,
+            rule: &mut RetryRule<'_>,
+        ) -> Result<(), Error> {
+            self.decided(declare::Corrected { blueprints: &self.blueprints, key }, rule).await
         }
 
         async fn history_trim(

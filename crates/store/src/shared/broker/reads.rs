@@ -24,6 +24,7 @@ pub(crate) async fn attempt_load(
                 id: id.as_uuid(),
                 resource_id: None,
                 reason: fault.to_string(),
+                seam: fault.seam,
             })
         })
         .collect())

@@ -9,7 +9,8 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use slipway_core::blocker::Blocker;
+use slipway_core::Phase;
+use slipway_core::blocker::{Blocker, DeregistrationSeam};
 use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::catalog::blueprint_version::{BlueprintVersion, Engine};
 use slipway_core::deletion::record::Deletion;
@@ -53,6 +54,8 @@ macro_rules! attempts_sql {
              a.deletion_requested_at AS a_deletion_requested_at, a.observed AS a_observed, \
              a.unsettled_since AS a_unsettled_since, a.absence_proven_at AS a_absence_proven_at, \
              a.abandoned_at AS a_abandoned_at, \
+             a.next_blueprint_version_id AS a_next_blueprint_version_id, \
+             a.next_parameter_values AS a_next_parameter_values, \
              a.failures AS a_failures, a.due_at AS a_due_at, a.claim_token AS a_claim_token, \
              a.revision AS a_revision, a.created_at AS a_created_at, \
              a.updated_at AS a_updated_at, r.project_id AS r_project_id, \
@@ -172,6 +175,7 @@ async fn load_related(
     versions: Found<Arc<BlueprintVersion>>,
     providers: Providers,
 ) -> Result<Vec<(ProvisionedResourceId, Loaded)>, sqlx::Error> {
+    use DeregistrationSeam::Node;
     let named = |column: &str| named(attempts, column);
     let placements = placements(connection, named("a_project_id")?).await?;
     let tokens = tokens(connection, named("a_bootstrap_token_id")?).await?;
@@ -183,13 +187,21 @@ async fn load_related(
     let mut snapshots = HashMap::with_capacity(attempts.len());
     for row in attempts {
         let id: Uuid = row.try_get("a_id")?;
-        let node = nodes.remove(&id).transpose();
+        let node = nodes.remove(&id).transpose().map_err(|fault| fault.of(Node));
         let blockers = blockers.remove(&id).unwrap_or(Ok(Vec::new()));
-        snapshots.insert(id, node.and_then(|node| around.snapshot(row, node, blockers?)));
+        let loaded = node.and_then(|node| around.snapshot(row, node, blockers?));
+        snapshots.insert(id, loaded.map_err(|fault| in_teardown(row, fault)));
     }
     let loaded =
         ids.iter().filter_map(|id| Some((*id, snapshots.remove(&id.as_uuid())?))).collect();
     Ok(loaded)
+}
+
+/// The fault concerns the deregistration of a node only while the attempt is taken down.
+fn in_teardown(row: &Row, fault: Fault) -> Fault {
+    let phase = rows::get::<String>(row, "a_status").ok().and_then(|text| Phase::parse(&text));
+    let leaving = phase.is_some_and(|phase| phase.is_deletion() && !phase.is_terminal());
+    Fault { seam: fault.seam.filter(|_| leaving), ..fault }
 }
 
 /// Rows that several attempts may share.
@@ -209,6 +221,17 @@ impl RelatedRows {
         let blueprint = found(&self.versions, Some(attempt.blueprint_version_id().as_uuid()))?
             .ok_or_else(|| Fault::new("blueprint_version_id", "leads to no version"))?;
         let token = attempt.bootstrap_token_id().map(|id| id.as_uuid());
+        let token = match (token, found(&self.tokens, token)) {
+            (Some(_), Ok(None)) => Err(Fault::new("bootstrap_token_id", "leads to no token")),
+            (_, found) => found,
+        };
+        let token = token.map_err(|fault| fault.of(DeregistrationSeam::Token))?;
+        let consumed = token.as_ref().and_then(|token| token.consumed.as_ref());
+        if let (Some(consumed), None) = (consumed, &node) {
+            let problem = format!("is {}, which the registry does not have", consumed.node_id);
+            let fault = Fault::new("consumed_by_node_id", problem);
+            return Err(fault.of(DeregistrationSeam::Node));
+        }
         let deletion = resource.deletion_id.map(|id| id.as_uuid());
         let project = attempt.project_id().as_uuid();
         let credential = attempt.cloud_credential_id().as_uuid();
@@ -221,7 +244,7 @@ impl RelatedRows {
             blueprint,
             placement: found(&self.placements, Some(project))?.flatten(),
             provider,
-            token: found(&self.tokens, token)?,
+            token,
             presented: None,
             node,
             deletion: found(&self.deletions, deletion)?,

@@ -7,6 +7,7 @@ use serde_json::Value;
 use slipway_core::broker::BrokerWrite;
 use slipway_core::broker::attempt::ProvisionedResource;
 use slipway_core::broker::resource::Resource;
+use slipway_core::catalog::parameters::ParameterValues;
 use slipway_core::commit::Release;
 use slipway_core::ids::Revision;
 use slipway_core::subject::LoopKind;
@@ -48,6 +49,12 @@ struct AttemptPatch<'a> {
     unsettled_since: Option<JsonTime>,
     absence_proven_at: Option<JsonTime>,
     abandoned_at: Option<JsonTime>,
+    next_blueprint_version_id: Option<Uuid>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_parameter_values: Option<&'a ParameterValues>,
+    failed_at: Option<JsonTime>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failure_observed: Option<&'a Value>,
     // Omitted rather than null: a null would be read as JSON's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     observed: Option<&'a Value>,
@@ -74,6 +81,15 @@ impl<'a> Writes<'a> {
                 patch.unsettled_since = Some(attempt.unsettled_since().into());
                 patch.absence_proven_at = attempt.absence_proven_at().map(Into::into);
                 patch.abandoned_at = attempt.abandoned_at().map(Into::into);
+                let next = attempt.correction();
+                patch.next_blueprint_version_id =
+                    next.map(|next| next.blueprint_version_id.as_uuid());
+                patch.next_parameter_values = next.map(|next| &next.parameter_values);
+            }
+            BrokerWrite::FailureRecord(attempt, failure) => {
+                let patch = self.patch(attempt.as_uuid());
+                patch.failed_at = Some(failure.at.into());
+                patch.failure_observed = Some(&failure.observed);
             }
             BrokerWrite::ObservedReplace(attempt, observed) => {
                 self.patch(attempt.as_uuid()).observed = Some(observed);
@@ -189,6 +205,13 @@ macro_rules! patch {
                 THEN provisioned_resources.absence_proven_at ELSE given.absence_proven_at END, \
              abandoned_at = CASE WHEN given.revision IS NULL \
                 THEN provisioned_resources.abandoned_at ELSE given.abandoned_at END, \
+             next_blueprint_version_id = coalesce(given.next_blueprint_version_id, \
+                provisioned_resources.next_blueprint_version_id), \
+             next_parameter_values = coalesce(given.next_parameter_values, \
+                provisioned_resources.next_parameter_values), \
+             failed_at = coalesce(given.failed_at, provisioned_resources.failed_at), \
+             failure_observed = coalesce(given.failure_observed, \
+                provisioned_resources.failure_observed), \
              observed = coalesce(given.observed, provisioned_resources.observed), \
              revision = CASE WHEN given.revision IS NULL THEN provisioned_resources.revision \
                 ELSE provisioned_resources.revision + 1 END, \
@@ -208,6 +231,10 @@ macro_rules! patch {
                 unsettled_since: time,
                 absence_proven_at: time,
                 abandoned_at: time,
+                next_blueprint_version_id: uuid,
+                next_parameter_values: json,
+                failed_at: time,
+                failure_observed: json,
                 observed: json,
                 claim_token: bigint,
                 micros: bigint,

@@ -18,9 +18,10 @@ use slipway_app::ports::store::Page;
 use slipway_core::Timestamp;
 use slipway_core::events::positions::Span;
 use slipway_core::events::unreadable;
-use slipway_core::ids::{EventId, ProjectId, Revision};
+use slipway_core::ids::{EventId, ProjectId, ResourceId, Revision};
 use slipway_durable::database::End;
 use sqlx::Row as _;
+use sqlx::types::Json;
 use uuid::Uuid;
 
 use super::{Connection, Row, rows};
@@ -126,6 +127,7 @@ pub(crate) fn event(row: &Row) -> Result<PositionedEvent, sqlx::Error> {
 }
 
 fn read(row: &Row, position: i64) -> Result<PositionedEvent, Fault> {
+    let changed: Option<Json<Vec<String>>> = rows::get(row, "changed")?;
     Ok(PositionedEvent {
         id: EventId::new(rows::get(row, "id")?),
         position,
@@ -135,6 +137,8 @@ fn read(row: &Row, position: i64) -> Result<PositionedEvent, Fault> {
         revision: Revision(rows::get(row, "revision")?),
         occurred_at: rows::time(row, "occurred_at")?,
         abandoned: rows::get::<i32>(row, "abandoned")? != 0,
+        resource: resource(row)?,
+        changed: changed.map(|changed| changed.0).unwrap_or_default(),
         payload: rows::json(row, "payload")?,
     })
 }
@@ -152,6 +156,15 @@ fn unreadable(row: &Row, position: i64, fault: &Fault) -> PositionedEvent {
         revision: Revision(rows::get(row, "revision").unwrap_or_default()),
         occurred_at: rows::time(row, "occurred_at").unwrap_or(Timestamp::ZERO),
         abandoned: false,
+        resource: resource(row).unwrap_or_default(),
+        changed: Vec::new(),
         payload: json!({ "reason": fault.to_string() }),
     }
+}
+
+/// The resource of the attempt that the event is about. It is read with the event: an
+/// attempt never changes its resource, and a resource keeps its handle.
+fn resource(row: &Row) -> Result<Option<(ResourceId, String)>, Fault> {
+    let id = rows::get::<Option<Uuid>>(row, "resource_id")?.map(ResourceId::new);
+    Ok(id.zip(rows::get(row, "handle")?))
 }

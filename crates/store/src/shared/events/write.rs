@@ -21,6 +21,8 @@ struct EventRow<'a> {
     payload: &'a Value,
     occurred_at: JsonTime,
     abandoned: i32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    changed: Option<&'a [String]>,
 }
 
 impl<'a> EventRow<'a> {
@@ -35,6 +37,7 @@ impl<'a> EventRow<'a> {
             payload: &event.payload,
             occurred_at: event.occurred_at.into(),
             abandoned: event.abandoned.into(),
+            changed: Some(&event.changed[..]).filter(|changed| !changed.is_empty()),
         };
         (row.id, row)
     }
@@ -47,9 +50,9 @@ impl<'a> EventRow<'a> {
 pub(crate) async fn insert(connection: &mut Connection, events: &[&Event]) -> Result<(), Failure> {
     const INSERT: &str = concat!(
         "INSERT INTO outbox_events (id, aggregate_kind, aggregate_id, revision, event_type, \
-         project_id, payload, occurred_at, abandoned) SELECT given.id, given.aggregate_kind, \
+         project_id, payload, occurred_at, abandoned, changed) SELECT given.id, given.aggregate_kind, \
          given.aggregate_id, given.revision, given.event_type, given.project_id, \
-         coalesce(given.payload, 'null'), given.occurred_at, given.abandoned FROM ",
+         coalesce(given.payload, 'null'), given.occurred_at, given.abandoned, given.changed FROM ",
         rows_from_json!(
             id: uuid,
             aggregate_kind: text,
@@ -60,6 +63,7 @@ pub(crate) async fn insert(connection: &mut Connection, events: &[&Event]) -> Re
             payload: json,
             occurred_at: time,
             abandoned: integer,
+            changed: json,
         ),
         " WHERE true ON CONFLICT DO NOTHING RETURNING id",
     );

@@ -1,0 +1,100 @@
+//! Which subject a person means by the beginning of an id.
+
+use std::ops::RangeInclusive;
+
+use serde_json::json;
+use uuid::Uuid;
+
+use crate::error::{ErrorKind, Refusal};
+use crate::operations::explanation::ExplainedKind;
+
+/// Fewer digits would name nearly everything that was made in the same months.
+const LEAST: usize = 4;
+
+/// The ids that begin with this text. `None` if it is too short, a whole id, or no id.
+pub fn ids_from(text: &str) -> Option<RangeInclusive<Uuid>> {
+    let digits: String = text.chars().filter(|c| *c != '-').collect();
+    if !(LEAST..32).contains(&digits.len()) || !digits.chars().all(|c| c.is_ascii_hexdigit()) {
+        return None;
+    }
+    let filled =
+        |with: &str| Uuid::try_parse(&format!("{digits}{}", with.repeat(32 - digits.len()))).ok();
+    Some(filled("0")?..=filled("f")?)
+}
+
+/// The only subject that was found, or the refusal that names them all.
+pub fn only(
+    text: &str,
+    found: &[(ExplainedKind, Uuid)],
+) -> Result<Option<(ExplainedKind, Uuid)>, Refusal> {
+    if let [] | [_] = found {
+        return Ok(found.first().copied());
+    }
+    let named: Vec<_> = found.iter().map(|(kind, id)| format!("{kind} {id}")).collect();
+    let found = found.iter().map(|(kind, id)| json!({ "kind": kind, "id": id }));
+    let problem = format!("is `{text}`, which fits {}; give more of the id", named.join(", "));
+    let found: Vec<_> = found.collect();
+    Err(Refusal::invalid("reference", problem).with(json!({ "found": found })))
+}
+
+/// Nothing of this kind has such an id.
+pub fn missing(kind: ExplainedKind, text: &str) -> Refusal {
+    let error = match kind {
+        ExplainedKind::Resource => ErrorKind::ResourceNotFound,
+        ExplainedKind::Attempt => ErrorKind::ProvisionedResourceNotFound,
+        ExplainedKind::Node => ErrorKind::NodeNotFound,
+        ExplainedKind::Deletion => ErrorKind::DeletionNotFound,
+        ExplainedKind::Project => ErrorKind::ProjectNotFound,
+        ExplainedKind::Cluster => ErrorKind::ClusterNotFound,
+        ExplainedKind::Token => ErrorKind::TokenNotFound,
+        ExplainedKind::Leak => ErrorKind::LeakNotFound,
+    };
+    Refusal::new(error, format!("there is no {kind} {text}; check the id"))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// An id is in the range of each of its beginnings, and of no other text.
+        #[test]
+        fn a_beginning_names_exactly_the_ids_that_begin_so(
+            id in any::<u128>().prop_map(Uuid::from_u128),
+            other in any::<u128>().prop_map(Uuid::from_u128),
+            length in 0_usize..40,
+        ) {
+            let text: String = id.to_string().chars().take(length).collect();
+            let digits = text.replace('-', "").len();
+            let range = ids_from(&text);
+            prop_assert_eq!(range.is_some(), (LEAST..32).contains(&digits), "{}", text);
+            if let Some(range) = range {
+                prop_assert!(range.contains(&id));
+                prop_assert_eq!(range.contains(&other), other.to_string().starts_with(&text));
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_beginning_of_an_id_names_nothing() {
+        for text in ["", "019", "web-1", "019g", "0192f0c1-2b3c-7d4e-8f50-123456789abc"] {
+            assert_eq!(ids_from(text), None, "{text}");
+        }
+        assert!(ids_from("0192F0C1").is_some());
+    }
+
+    #[test]
+    fn several_are_named_and_none_is_chosen() {
+        let one = |number| (ExplainedKind::Node, Uuid::from_u128(number));
+        assert_eq!(only("0000", &[]), Ok(None));
+        assert_eq!(only("0000", &[one(1)]), Ok(Some(one(1))));
+        let refusal = only("0000", &[one(1), one(2)]).unwrap_err();
+        assert_eq!(
+            (refusal.kind, refusal.field.as_deref()),
+            (ErrorKind::InvalidInput, Some("reference"))
+        );
+        assert!(refusal.message.contains(&format!("node {}", one(2).1)), "{refusal}");
+    }
+}
