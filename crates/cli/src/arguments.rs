@@ -47,6 +47,8 @@ pub struct ClientOptions {
 pub enum Output {
     #[default]
     Table,
+    /// A table with every column, whole ids and whole times
+    Wide,
     Json,
     Yaml,
 }
@@ -56,6 +58,13 @@ pub struct PageArguments {
     /// Stop after so many; all if not given
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
     pub limit: Option<u32>,
+}
+
+impl PageArguments {
+    /// The most items to show.
+    pub(crate) fn most(&self) -> usize {
+        self.limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX)
+    }
 }
 
 impl From<PageArguments> for Listing {
@@ -81,20 +90,20 @@ impl From<DeletedListArguments> for Listing {
 
 #[derive(Debug, Clone, Args)]
 pub struct IdArguments {
-    /// Its id
+    /// Its id or the beginning of it; a key also by its name
     pub id: String,
 }
 
 #[derive(Debug, Clone, Args)]
 pub struct NamedArguments {
-    /// Its name or id
+    /// Its name, its id or the beginning of it
     #[arg(value_name = "NAME")]
     pub reference: String,
 }
 
 #[derive(Debug, Clone, Args)]
 pub struct NamedDeleteArguments {
-    /// Its name or id
+    /// Its name, its id or the beginning of it
     #[arg(value_name = "NAME")]
     pub reference: String,
     #[command(flatten)]
@@ -113,7 +122,7 @@ pub struct DeletionArguments {
 
 #[derive(Debug, Clone, Args)]
 pub struct RevokeArguments {
-    /// Its id
+    /// Its id or the beginning of it; a key also by its name
     pub id: String,
     /// Why; kept in the audit
     #[arg(long)]

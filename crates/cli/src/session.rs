@@ -9,7 +9,7 @@ use crate::arguments::{NamedDeleteArguments, Output};
 use crate::client::{Client, Listed, Listing};
 use crate::error::Error;
 use crate::kind::{Detail, Kind, Row, details, table};
-use crate::output::{paint, render};
+use crate::output::{Layout, paint, render};
 use crate::renderers::Renderers;
 use crate::terminal::{Terminal, Traits};
 
@@ -92,7 +92,7 @@ impl Session<'_> {
     }
 
     pub(crate) fn show_details(&mut self, document: &impl Detail) {
-        self.show(document, details);
+        self.show(document, |document, layout| details(document, layout));
     }
 
     /// Shows a list, and names the quarantined rows that the server left out.
@@ -111,12 +111,14 @@ impl Session<'_> {
     pub(crate) fn show<T: Serialize>(
         &mut self,
         document: &T,
-        table: impl FnOnce(&T, Option<u16>) -> String,
+        table: impl FnOnce(&T, Layout) -> String,
     ) {
         let Traits { width, colours, .. } = self.terminal.traits();
+        let wide = self.output == Output::Wide;
+        let layout = Layout { width, wide, now: self.client.server_time() };
         let text = render(document, self.output, |document| match colours {
-            true => paint(&table(document, width)),
-            false => table(document, width),
+            true => paint(&table(document, layout)),
+            false => table(document, layout),
         });
         self.terminal.print(&text);
     }

@@ -32,6 +32,12 @@ impl Timestamp {
         self.0 == 0
     }
 
+    /// The time of an HTTP `Date`, such as `Sat, 31 Jan 2026 12:00:00 GMT`.
+    pub fn from_http_date(text: &str) -> Option<Self> {
+        let date = jiff::fmt::rfc2822::parse(text).ok()?;
+        Some(Self(date.timestamp().as_microsecond()))
+    }
+
     /// Saturates at the end of representable time.
     pub fn plus(self, duration: Duration) -> Self {
         Self(self.0.saturating_add(i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)))
@@ -84,6 +90,13 @@ impl<'de> Deserialize<'de> for Timestamp {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_date_of_http_is_read() {
+        let date = Timestamp::from_http_date("Sat, 31 Jan 2026 12:00:00 GMT").unwrap();
+        assert_eq!(date.to_string(), "2026-01-31T12:00:00.000000Z");
+        assert_eq!(Timestamp::from_http_date("yesterday"), None);
+    }
 
     #[test]
     fn text_and_value_agree() {

@@ -38,6 +38,9 @@ pub struct ApiKey {
     pub id: String,
     pub name: String,
     pub role: String,
+    /// The name of the project.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
     pub project_id: Option<String>,
     /// `usable`, `expired`, `revoked`, or `project_deleted`: its project is gone.
     pub state: String,
@@ -76,7 +79,14 @@ pub struct AuditEntry {
     /// `<kind>.<verb>`, such as `resource.declare`.
     pub verb: String,
     pub kind: String,
+    /// The name of what was changed, also after its deletion; of an attempt and a token that of their
+    /// resource.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subject: Option<String>,
     pub subject_id: String,
+    /// The name of the project.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
     pub project_id: Option<String>,
     pub reason: Option<String>,
     pub details: Value,

@@ -116,6 +116,9 @@ pub struct UpdateCredential {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Credential {
     pub id: String,
+    /// The name of its cloud.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cloud: Option<String>,
     pub cloud_id: String,
     pub name: String,
     pub kv_mount: String,
@@ -130,6 +133,9 @@ pub struct Credential {
 /// One line of `GET /api/v1/projects/{project}/credentials`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct CredentialAssignment {
+    /// The name of the project.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
     pub project_id: String,
     pub assigned_at: String,
     pub credential: Credential,

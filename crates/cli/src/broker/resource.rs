@@ -18,7 +18,7 @@ use crate::error::Error;
 use crate::kind::{Cells, Detail, Facts, Kind, Row};
 use crate::nodes::node;
 use crate::operations::explain;
-use crate::output::{dash_if_empty, optional_time, or_dash, pairs, time};
+use crate::output::{dash_if_empty, name_and_id, observed, optional_time, or_dash, pairs, time};
 use crate::session::Session;
 use crate::suggest;
 use crate::wait::{Goal, wait_for};
@@ -195,10 +195,20 @@ impl Row for Resource {
         let blockers: Vec<_> = self.blockers.iter().map(|b| b.code.as_str()).collect();
         vec![
             ("HANDLE", self.handle.clone()),
-            ("PHASE", self.phase.clone()),
-            ("SINCE", time(&self.phase_since)),
-            ("BLUEPRINT", format!("{}@{}", self.blueprint, self.blueprint_version)),
+            ("PROJECT", self.project.as_ref().unwrap_or(&self.project_id).clone()),
+            ("PHASE", format!("{}{}", self.phase, node::silence(self.node.as_ref()))),
+            ("AGE", self.created_at.clone()),
             ("BLOCKERS", dash_if_empty(blockers.join(", "))),
+            ("BLUEPRINT", format!("{}@{}", self.blueprint, self.blueprint_version)),
+        ]
+    }
+
+    fn wide(&self) -> Cells {
+        let node = self.node.as_ref();
+        vec![
+            ("SINCE", self.phase_since.clone()),
+            ("NODE", or_dash(node.map(|node| node.hostname.as_str()))),
+            ("LABELS", dash_if_empty(pairs(&self.labels))),
             ("ID", self.id.clone()),
         ]
     }
@@ -221,10 +231,10 @@ impl Row for AttemptSummary {
         vec![
             ("ATTEMPT", self.number.to_string()),
             ("PHASE", self.phase.clone()),
-            ("SINCE", time(&self.phase_since)),
+            ("SINCE", self.phase_since.clone()),
             ("VERSION", self.blueprint_version.clone()),
             ("PARAMETERS", dash_if_empty(pairs(&self.parameters))),
-            ("FAILED", failure.map_or_else(|| "-".to_owned(), |failure| time(&failure.at))),
+            ("FAILED", or_dash(failure.map(|failure| failure.at.as_str()))),
             ("REASON", or_dash(failure.map(|failure| failure.reason.as_str()))),
         ]
     }
@@ -238,8 +248,16 @@ impl Detail for Resource {
         vec![
             ("handle", Some(self.handle.clone())),
             ("id", Some(self.id.clone())),
-            ("project", Some(self.project_id.clone())),
-            ("phase", Some(format!("{} since {}", self.phase, time(&self.phase_since)))),
+            ("project", Some(name_and_id(self.project.as_deref(), &self.project_id))),
+            (
+                "phase",
+                Some(format!(
+                    "{}{} since {}",
+                    self.phase,
+                    node::silence(self.node.as_ref()),
+                    time(&self.phase_since)
+                )),
+            ),
             ("failure", attempt.failure_reason.clone()),
             ("blockers", Some(blockers.join("; "))),
             ("blueprint", Some(format!("{}@{}", self.blueprint, self.blueprint_version))),
@@ -267,7 +285,10 @@ impl Detail for ResourceDetail {
         let line = |entry: &HistoryEntry| format!("{} at {}", entry.to, time(&entry.at));
         let history: Vec<_> = self.history.iter().take(SHOWN).map(line).collect();
         let mut facts = self.resource.facts();
-        facts.push(("observed", self.observed.as_ref().map(ToString::to_string)));
+        let since = self.observed_since.as_deref();
+        let seen = self.observed.as_ref();
+        let seen = seen.map(|seen| observed(seen, since, self.observed_stale).join("\n"));
+        facts.push(("observed", seen));
         let attempts: Vec<_> = self.attempts.iter().take(SHOWN).map(in_short).collect();
         facts.push(("attempts", Some(attempts.join("; "))));
         facts.push(("history", Some(history.join(", "))));

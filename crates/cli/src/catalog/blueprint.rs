@@ -14,7 +14,7 @@ use crate::arguments::{NamedArguments, PageArguments};
 use crate::client::Listing;
 use crate::error::Error;
 use crate::kind::{Cells, Detail, Facts, Kind, Row};
-use crate::output::{optional_time, time, time_or_dash};
+use crate::output::{dash_if_empty, optional_time, or_dash, time};
 use crate::session::Session;
 
 #[derive(Debug, Clone, Subcommand)]
@@ -105,9 +105,13 @@ impl Row for Blueprint {
         vec![
             ("SLUG", self.slug.clone()),
             ("ENGINE", self.engine.clone()),
+            ("AGE", self.created_at.clone()),
             ("CALLED", self.display_name.clone()),
-            ("ID", self.id.clone()),
         ]
+    }
+
+    fn wide(&self) -> Cells {
+        vec![("ID", self.id.clone())]
     }
 }
 
@@ -129,12 +133,15 @@ impl Row for BlueprintVersion {
     fn cells(&self) -> Cells {
         vec![
             ("VERSION", self.version.clone()),
-            ("PROVIDERS", self.provider_kinds.join(", ")),
             ("ROLE", self.mesh_role.clone()),
-            ("PUBLISHED", time(&self.published_at)),
-            ("RETIRED", time_or_dash(self.retired_at.as_ref())),
-            ("ID", self.id.clone()),
+            ("PUBLISHED", self.published_at.clone()),
+            ("RETIRED", or_dash(self.retired_at.as_deref())),
+            ("PROVIDERS", dash_if_empty(self.provider_kinds.join(", "))),
         ]
+    }
+
+    fn wide(&self) -> Cells {
+        vec![("ID", self.id.clone())]
     }
 }
 

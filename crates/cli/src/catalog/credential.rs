@@ -4,6 +4,7 @@
 use clap::{Args, Subcommand};
 use reqwest::Method;
 use slipway_core::ids::CloudCredentialId;
+use slipway_core::operations::reference::ids_from;
 use slipway_wire::catalog::{CreateCredential, Credential, CredentialAssignment, UpdateCredential};
 use slipway_wire::deletion::Deletion;
 
@@ -11,7 +12,7 @@ use crate::arguments::{DeletedListArguments, DeletionArguments};
 use crate::client::Listing;
 use crate::error::Error;
 use crate::kind::{Cells, Detail, Facts, Kind, Row};
-use crate::output::{optional_time, time};
+use crate::output::{name_and_id, optional_time, or_dash, time};
 use crate::session::Session;
 
 #[derive(Debug, Clone, Subcommand)]
@@ -110,11 +111,15 @@ impl Row for Credential {
     fn cells(&self) -> Cells {
         vec![
             ("NAME", self.name.clone()),
-            ("MOUNT", self.kv_mount.clone()),
-            ("PATH", self.kv_path.clone()),
-            ("CLOUD", self.cloud_id.clone()),
-            ("ID", self.id.clone()),
+            ("CLOUD", self.cloud.as_ref().unwrap_or(&self.cloud_id).clone()),
+            ("AGE", self.created_at.clone()),
+            ("DELETED", or_dash(self.deleted_at.as_deref())),
+            ("PATH", format!("{}/{}", self.kv_mount, self.kv_path)),
         ]
+    }
+
+    fn wide(&self) -> Cells {
+        vec![("CLOUD ID", self.cloud_id.clone()), ("ID", self.id.clone())]
     }
 }
 
@@ -123,7 +128,7 @@ impl Detail for Credential {
         vec![
             ("name", Some(self.name.clone())),
             ("id", Some(self.id.clone())),
-            ("cloud", Some(self.cloud_id.clone())),
+            ("cloud", Some(name_and_id(self.cloud.as_deref(), &self.cloud_id))),
             ("mount", Some(self.kv_mount.clone())),
             ("path", Some(self.kv_path.clone())),
             ("created", Some(time(&self.created_at))),
@@ -137,6 +142,10 @@ impl Detail for Credential {
 impl Row for CredentialAssignment {
     fn cells(&self) -> Cells {
         self.credential.cells()
+    }
+
+    fn wide(&self) -> Cells {
+        self.credential.wide()
     }
 }
 
@@ -225,5 +234,10 @@ async fn find(session: &Session<'_>, target: &CredentialArguments) -> Result<Cre
             found.len()
         )));
     }
-    found.pop().ok_or_else(|| Error::NotFound(format!("there is no credential `{name}`")))
+    match found.pop() {
+        Some(found) => Ok(found),
+        // It may be the beginning of an id.
+        None if ids_from(name).is_some() => session.client.get(&["credentials", name]).await,
+        None => Err(Error::NotFound(format!("there is no credential `{name}`"))),
+    }
 }

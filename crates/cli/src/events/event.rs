@@ -9,7 +9,7 @@ use crate::arguments::PageArguments;
 use crate::client::Listing;
 use crate::error::Error;
 use crate::kind::{Cells, Row, table};
-use crate::output::{or_dash, time, time_or_dash};
+use crate::output::or_dash;
 use crate::session::Session;
 use crate::terminal::clean;
 
@@ -49,11 +49,17 @@ impl Row for Event {
     fn cells(&self) -> Cells {
         vec![
             ("POSITION", self.position.to_string()),
-            ("AT", time(&self.occurred_at)),
+            ("AGE", self.occurred_at.clone()),
             ("TYPE", self.event_type.clone()),
-            ("HANDLE", or_dash(self.handle.as_deref())),
+            ("HANDLE", self.handle.as_ref().unwrap_or(&self.aggregate_id).clone()),
+        ]
+    }
+
+    fn wide(&self) -> Cells {
+        vec![
             ("REVISION", self.revision.to_string()),
             ("AGGREGATE", self.aggregate_id.clone()),
+            ("ID", self.id.clone()),
         ]
     }
 }
@@ -64,7 +70,7 @@ impl Row for Subscription {
             ("NAME", self.name.clone()),
             ("POSITION", self.position.to_string()),
             ("BEHIND", (self.last_position - self.position).to_string()),
-            ("LAST DELIVERY", time_or_dash(self.published_at.as_ref())),
+            ("LAST DELIVERY", or_dash(self.published_at.as_deref())),
             ("FAILURES", self.failures.to_string()),
             ("LAST ERROR", or_dash(self.last_error.as_deref())),
         ]

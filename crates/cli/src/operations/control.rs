@@ -83,10 +83,13 @@ impl Row for WithheldAction {
             ("HANDLE", self.handle.clone()),
             ("PROJECT", self.project.clone()),
             ("PHASE", self.phase.clone()),
-            ("SINCE", time(&self.since)),
+            ("AGE", self.since.clone()),
             ("REASON", self.message.clone()),
-            ("ID", self.resource_id.clone()),
         ]
+    }
+
+    fn wide(&self) -> Cells {
+        vec![("ID", self.resource_id.clone())]
     }
 }
 

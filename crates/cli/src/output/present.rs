@@ -15,7 +15,10 @@ pub fn present<T: Serialize>(
     table: impl FnOnce(&T, Traits) -> String,
 ) -> Result<(), Error> {
     let mut terminal = Terminal::of_process();
-    let traits = terminal.traits();
+    let mut traits = terminal.traits();
+    if output == Output::Wide {
+        traits.width = None;
+    }
     terminal.print(&render(document, output, |document| table(document, traits)));
     terminal.take_failure().map_or(Ok(()), |error| Err(Error::Output(error)))
 }

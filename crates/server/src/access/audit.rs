@@ -10,7 +10,7 @@ use futures::{Stream, stream};
 use slipway_app::Context;
 use slipway_app::access::authorise::Caller;
 use slipway_app::access::port::{AuditFilter, AuditLine, AuditOrder};
-use slipway_app::access::{audit, authenticate};
+use slipway_app::access::{audit, authenticate, reference};
 use slipway_app::ports::Listed;
 use slipway_app::ports::store::PAGE_MAX;
 use slipway_app::ports::store::{self, Page};
@@ -21,14 +21,15 @@ use slipway_core::time::Timestamp;
 use slipway_wire::access::AuditEntry;
 use uuid::Uuid;
 
-use crate::request::{Answered, Call, Parameters, bearer, text};
+use crate::error::Rejection;
+use crate::request::{Answered, Call, Parameters, Referring, add_names, bearer, text};
 
 pub(super) async fn list(call: Call) -> Answered {
     let page = call.query.page()?;
-    let filter = filter(&call.query)?;
+    let filter = filter(&call).await?;
     let order = AuditOrder::NewestFirst;
     let found = audit::list(&call.context, &call.caller, &filter, order, page).await?;
-    Ok(call.page(found.map(document), page.limit))
+    call.named_page(found.map(document), page.limit).await
 }
 
 /// Writes one document per line. Only one page is in memory; the next is read
@@ -40,7 +41,7 @@ pub(super) async fn export(call: Call, headers: HeaderMap) -> Answered {
     let reader = Reader {
         key: Secret::new(bearer(&headers).unwrap_or_default()),
         correlation_id: call.caller.correlation_id.clone(),
-        filter: filter(&call.query)?,
+        filter: filter(&call).await?,
         context: call.context,
     };
     // Errors in the request are answered before the first line.
@@ -107,7 +108,9 @@ fn follow(
             if found.is_empty() {
                 return Ok(None);
             }
-            let text: String = found.iter().map(line).collect();
+            let mut entries: Vec<_> = found.iter().map(document).collect();
+            add_names(&reader.context, &mut entries).await?;
+            let text: String = entries.iter().map(line).collect();
             let next = found.next.map(|last| ExportCursor::After(AuditEntryId::new(last)));
             Ok(Some((Bytes::from(text), next)))
         }
@@ -125,19 +128,20 @@ fn complete(found: Listed<AuditLine>) -> Result<Listed<AuditLine>, slipway_app::
     }
 }
 
-fn line(line: &AuditLine) -> String {
+fn line(entry: &AuditEntry) -> String {
     // Only map keys that are not text could fail here; there are none.
-    let mut text = serde_json::to_string(&document(line)).unwrap_or_default();
+    let mut text = serde_json::to_string(entry).unwrap_or_default();
     text.push('\n');
     text
 }
 
-fn filter(query: &Parameters) -> Result<AuditFilter, Refusal> {
+async fn filter(call: &Call) -> Result<AuditFilter, Rejection> {
+    let query = &call.query;
     Ok(AuditFilter {
         actor: query.text("actor"),
         verb: query.text("verb"),
         kind: query.text("kind"),
-        subject: query.get("id").map(subject).transpose()?,
+        subject: subject(call).await?,
         project: query.text("project"),
         within: None,
         since: moment("since", query)?,
@@ -145,14 +149,30 @@ fn filter(query: &Parameters) -> Result<AuditFilter, Refusal> {
     })
 }
 
-fn subject(text: &str) -> Result<Uuid, Refusal> {
-    Uuid::try_parse(text).map_err(|_| Refusal::invalid("id", "must be the id of what was changed"))
+/// What the entries are about: by its id, the beginning of it, or its name.
+async fn subject(call: &Call) -> Result<Option<Uuid>, Rejection> {
+    let Some(text) = call.query.get("id") else { return Ok(None) };
+    // A whole id may be that of something that is no more.
+    if let Ok(id) = Uuid::try_parse(text) {
+        return Ok(Some(id));
+    }
+    let kind = call.query.get("kind");
+    Ok(Some(reference::find_any(&call.context, &call.caller, kind, text).await?))
 }
 
 fn moment(field: &str, query: &Parameters) -> Result<Option<Timestamp>, Refusal> {
     let problem = "must be a time such as 2026-01-31T12:00:00Z";
     let parsed = query.get(field).map(|text| text.parse());
     parsed.transpose().map_err(|_| Refusal::invalid(field, problem))
+}
+
+impl Referring for AuditEntry {
+    fn references(&mut self) -> Vec<(Option<&str>, &mut Option<String>)> {
+        vec![
+            (Some(&self.subject_id), &mut self.subject),
+            (self.project_id.as_deref(), &mut self.project),
+        ]
+    }
 }
 
 fn document(line: &AuditLine) -> AuditEntry {
@@ -162,7 +182,9 @@ fn document(line: &AuditLine) -> AuditEntry {
         actor: line.actor.clone(),
         verb: line.verb.clone(),
         kind: line.subject_kind.clone(),
+        subject: None,
         subject_id: line.subject_id.to_string(),
+        project: None,
         project_id: text(line.project_id),
         reason: line.reason.clone(),
         details: line.details.clone(),

@@ -12,11 +12,17 @@ use axum::http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE};
 use axum::http::request::Parts;
 use serde::de::DeserializeOwned;
 use serde_json::json;
+use slipway_app::access::reference;
 use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::ids::InvalidId;
+use slipway_core::operations::reference::{ids_from, unknown};
+use slipway_core::subject::SubjectKind;
 use tokio::time::timeout;
+use uuid::Uuid;
 
 use crate::error::{Rejection, clip};
+use crate::routes::Admitted;
+use crate::state::ServerState;
 
 /// Longest body. A declaration with the most labels (64 of 63 and 256
 /// characters) is under 100 KiB; parameters may be long texts.
@@ -34,23 +40,26 @@ pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then_some(value.trim())
 }
 
-/// The `{id}` of the path.
+/// The `{id}` of the path: an id, the beginning of one, or a name.
 #[derive(Debug)]
 pub(crate) struct Id<T>(pub(crate) T);
 
-impl<T, S> FromRequestParts<S> for Id<T>
-where
-    T: FromStr<Err = InvalidId>,
-    S: Send + Sync,
-{
+impl<T: FromStr<Err = InvalidId>> FromRequestParts<ServerState> for Id<T> {
     type Rejection = Rejection;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Rejection> {
+    async fn from_request_parts(parts: &mut Parts, state: &ServerState) -> Result<Self, Rejection> {
         let Path(text) = Path::<String>::from_request_parts(parts, state)
             .await
             .map_err(|_| Refusal::invalid("id", "is not readable text"))?;
-        let id = text.parse().map_err(|error: InvalidId| Refusal::from(error).at("id"))?;
-        Ok(Self(id))
+        let invalid = |error: InvalidId| Refusal::from(error).at("id");
+        let error = match text.parse::<T>() {
+            Ok(id) => return Ok(Self(id)),
+            Err(error) => error,
+        };
+        let Some(kind) = SubjectKind::parse(error.kind) else { return Err(invalid(error).into()) };
+        let found = find(parts, state, kind, &text).await?;
+        let found = found.ok_or_else(|| unknown(kind, &text))?;
+        Ok(Self(found.to_string().parse().map_err(invalid)?))
     }
 }
 
@@ -58,17 +67,45 @@ where
 #[derive(Debug)]
 pub(crate) struct Segments<const N: usize>(pub(crate) [String; N]);
 
-impl<S: Send + Sync, const N: usize> FromRequestParts<S> for Segments<N> {
+impl<const N: usize> FromRequestParts<ServerState> for Segments<N> {
     type Rejection = Rejection;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Rejection> {
+    async fn from_request_parts(parts: &mut Parts, state: &ServerState) -> Result<Self, Rejection> {
         let unreadable = || Refusal::invalid("path", "is not readable text");
         let Path(pairs) = Path::<Vec<(String, String)>>::from_request_parts(parts, state)
             .await
             .map_err(|_| unreadable())?;
-        let segments: Vec<String> = pairs.into_iter().map(|(_, text)| text).collect();
+        let mut segments = Vec::with_capacity(pairs.len());
+        for (parameter, text) in pairs {
+            segments.push(whole(parts, state, &parameter, text).await?);
+        }
         Ok(Self(segments.try_into().map_err(|_| unreadable())?))
     }
+}
+
+/// The whole id for the beginning of one, where the parameter has the name of its kind.
+/// Names of kinds that the store finds by name stay.
+async fn whole(
+    parts: &Parts,
+    state: &ServerState,
+    parameter: &str,
+    text: String,
+) -> Result<String, Rejection> {
+    let kind = SubjectKind::parse(parameter);
+    let kind = kind.filter(|kind| *kind == SubjectKind::Credential || ids_from(&text).is_some());
+    let Some(kind) = kind.filter(|_| Uuid::try_parse(&text).is_err()) else { return Ok(text) };
+    Ok(find(parts, state, kind, &text).await?.map_or(text, |found| found.to_string()))
+}
+
+async fn find(
+    parts: &Parts,
+    state: &ServerState,
+    kind: SubjectKind,
+    text: &str,
+) -> Result<Option<Uuid>, Rejection> {
+    // The guard put it there.
+    let Some(admitted) = parts.extensions.get::<Admitted>() else { return Ok(None) };
+    Ok(reference::find(&state.context, &admitted.caller, kind, text).await?)
 }
 
 /// A JSON body.
