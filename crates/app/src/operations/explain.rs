@@ -24,8 +24,7 @@ use crate::deletion::leaks;
 use crate::deletion::leaks::Finder;
 use crate::kind;
 use crate::nodes::tokens;
-use crate::ports::Listed;
-use crate::ports::store::{self, Page};
+use crate::ports::store::{self, PAGE_MAX, Page};
 use crate::{Context, Error, deletion, nodes};
 
 /// How many subjects of each kind are named if a reference fits several.
@@ -98,19 +97,27 @@ async fn handles(
         handle: Some(handle.to_owned()),
         ..ResourceFilter::default()
     };
-    let page = Page { after: None, limit: FITTING };
+    let subject = |row: &ResourceSnapshot| (ExplainedKind::Resource, row.resource.id.as_uuid());
+    let mut page = Page { after: None, limit: FITTING };
     let live = read::resources(context, caller, &filter, page).await?;
-    let ids = |found: Listed<ResourceSnapshot>| -> Vec<_> {
-        found.iter().map(|row| (ExplainedKind::Resource, row.resource.id.as_uuid())).collect()
-    };
-    let live = ids(live);
+    // A quarantined row is named by its attempt.
+    let quarantined = live.quarantined.iter().map(|id| (ExplainedKind::Attempt, *id));
+    let live: Vec<_> = live.iter().map(subject).chain(quarantined).collect();
     if !live.is_empty() {
         return Ok(live);
     }
     filter.show_deleted = true;
+    page.limit = PAGE_MAX;
+    let mut newest = None;
     // Ids grow with time, and lists are ordered by them.
-    let deleted = ids(read::resources(context, caller, &filter, page).await?);
-    Ok(deleted.last().copied().into_iter().collect())
+    loop {
+        let deleted = read::resources(context, caller, &filter, page).await?;
+        newest = deleted.last().map(subject).or(newest);
+        page.after = deleted.next.map(ResourceId::new);
+        if page.after.is_none() {
+            return Ok(newest.into_iter().collect());
+        }
+    }
 }
 
 /// What the caller may see with an id in this range.

@@ -127,9 +127,6 @@ async fn what_is_stuck_says_why() {
         .bearer_auth(identity["node_secret_key"].as_str().unwrap());
     assert_eq!(leave.send().await.unwrap().status().as_u16(), 204);
 
-    send_signal(plane.agent(draining).await.pid, Signal::Stop).unwrap();
-    plane.delete(draining).await;
-
     // A registry that refuses the drain.
     let attempt = plane.attempt(undrained).await;
     plane
@@ -140,6 +137,9 @@ async fn what_is_stuck_says_why() {
         ))
         .await;
     plane.delete(undrained).await;
+
+    send_signal(plane.agent(draining).await.pid, Signal::Stop).unwrap();
+    plane.delete(draining).await;
 
     let attempt = plane.attempt(spoiled).await;
     // A row cannot have a requested deletion and be Ready.

@@ -85,7 +85,7 @@ fn masking(text: &str) -> Option<(usize, &'static str)> {
     for (begin, end, shown) in [
         ("\"pid\":", [',', '}'].as_slice(), "\"pid\":<pid>"),
         ("due for ", &[' '], "due for <n>"),
-        ("\"failures\":", &['}'], "\"failures\":<n>"),
+        ("\"failures\":", &[',', '}'], "\"failures\":<n>"),
         ("lag_seconds: ", &['\n'], "lag_seconds: <n>"),
         ("failures_in_a_row: ", &['\n'], "failures_in_a_row: <n>"),
         // Depends on whether the first heartbeat has arrived.

@@ -8,6 +8,7 @@ use crate::blocker::{self, Blocker, BlockerCode, Deadlines};
 use crate::broker::phase::Phase;
 use crate::broker::snapshot::ResourceSnapshot;
 use crate::broker::waiting;
+use crate::deletion::record::Deletion;
 use crate::ids::{DeletionId, ProvisionedResourceId};
 use crate::operations::explanation::{AttemptLine, ExplainedKind, Explanation, Holder, Part};
 use crate::time::Timestamp;
@@ -178,7 +179,8 @@ fn facts(found: &mut Explanation, snapshot: &ResourceSnapshot) {
     put("engine", Some(json!(snapshot.blueprint.engine)));
     put("cluster", snapshot.placement.as_ref().map(|placement| json!(placement.cluster)));
     put("namespace", snapshot.placement.as_ref().map(|placement| json!(placement.namespace)));
-    let next = attempt.correction().filter(|_| attempt.phase().is_deletion());
+    let retried = |deletion: &Deletion| deletion.target == attempt.id().into();
+    let next = attempt.correction().filter(|_| snapshot.deletion.as_ref().is_some_and(retried));
     put("next_parameters", next.map(|next| json!(next.parameter_values)));
     put("next_blueprint_version_id", next.map(|next| json!(next.blueprint_version_id)));
     put("failures_in_a_row", (snapshot.failures > 0).then(|| json!(snapshot.failures)));
