@@ -13,6 +13,7 @@ use crate::error::Error;
 use crate::kind::{Cells, Detail, Facts, Kind, Row};
 use crate::output::{optional_time, time};
 use crate::session::Session;
+use crate::suggest;
 
 #[derive(Debug, Clone, Subcommand)]
 pub enum CredentialCommand {
@@ -167,7 +168,10 @@ pub(crate) async fn run(
         }
         CredentialCommand::Delete { target, deletion } => {
             session.terminal.can_agree(deletion.yes)?;
-            let found = find(session, &target).await?;
+            let found = find(session, &target).await;
+            let Some(found) = session.unless_ignored(found, deletion.ignore_not_found)? else {
+                return Ok(());
+            };
             let question = format!("Delete credential `{}` ({})?", found.name, found.id);
             session.terminal.agree(deletion.yes, &question)?;
             let path = ["credentials", &found.id];
@@ -225,5 +229,9 @@ async fn find(session: &Session<'_>, target: &CredentialArguments) -> Result<Cre
             found.len()
         )));
     }
-    found.pop().ok_or_else(|| Error::NotFound(format!("there is no credential `{name}`")))
+    if let Some(found) = found.pop() {
+        return Ok(found);
+    }
+    let meant = suggest::near(&session.client, ("credentials", "name"), None, name).await;
+    Err(Error::NotFound(format!("there is no credential `{name}`{meant}")))
 }

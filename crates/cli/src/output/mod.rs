@@ -8,7 +8,7 @@ mod paint;
 mod present;
 mod table;
 
-pub use present::{agree, present, say};
+pub use present::{agree, fail, present, say};
 pub use table::{facts, rows};
 
 pub(crate) use document::{render, to_yaml};

@@ -17,7 +17,7 @@ use slipway_app::ports::store::{self, Page};
 use slipway_core::error::Refusal;
 use slipway_core::ids::AuditEntryId;
 use slipway_core::secret::Secret;
-use slipway_core::time::Timestamp;
+use slipway_core::time::{Timestamp, parse_duration};
 use slipway_wire::access::AuditEntry;
 use uuid::Uuid;
 
@@ -25,7 +25,7 @@ use crate::request::{Answered, Call, Parameters, bearer, text};
 
 pub(super) async fn list(call: Call) -> Answered {
     let page = call.query.page()?;
-    let filter = filter(&call.query)?;
+    let filter = filter(&call.query, call.now())?;
     let order = AuditOrder::NewestFirst;
     let found = audit::list(&call.context, &call.caller, &filter, order, page).await?;
     Ok(call.page(found.map(document), page.limit))
@@ -40,7 +40,7 @@ pub(super) async fn export(call: Call, headers: HeaderMap) -> Answered {
     let reader = Reader {
         key: Secret::new(bearer(&headers).unwrap_or_default()),
         correlation_id: call.caller.correlation_id.clone(),
-        filter: filter(&call.query)?,
+        filter: filter(&call.query, call.now())?,
         context: call.context,
     };
     // Errors in the request are answered before the first line.
@@ -132,7 +132,7 @@ fn line(line: &AuditLine) -> String {
     text
 }
 
-fn filter(query: &Parameters) -> Result<AuditFilter, Refusal> {
+fn filter(query: &Parameters, now: Timestamp) -> Result<AuditFilter, Refusal> {
     Ok(AuditFilter {
         actor: query.text("actor"),
         verb: query.text("verb"),
@@ -140,8 +140,8 @@ fn filter(query: &Parameters) -> Result<AuditFilter, Refusal> {
         subject: query.get("id").map(subject).transpose()?,
         project: query.text("project"),
         within: None,
-        since: moment("since", query)?,
-        until: moment("until", query)?,
+        since: moment("since", query, now)?,
+        until: moment("until", query, now)?,
     })
 }
 
@@ -149,10 +149,14 @@ fn subject(text: &str) -> Result<Uuid, Refusal> {
     Uuid::try_parse(text).map_err(|_| Refusal::invalid("id", "must be the id of what was changed"))
 }
 
-fn moment(field: &str, query: &Parameters) -> Result<Option<Timestamp>, Refusal> {
-    let problem = "must be a time such as 2026-01-31T12:00:00Z";
-    let parsed = query.get(field).map(|text| text.parse());
-    parsed.transpose().map_err(|_| Refusal::invalid(field, problem))
+/// A time, or how long ago.
+fn moment(field: &str, query: &Parameters, now: Timestamp) -> Result<Option<Timestamp>, Refusal> {
+    let problem = "must be a time such as 2026-01-31T12:00:00Z, or how long ago, such as 8d or 1h";
+    let parse = |text: &str| {
+        let age = || parse_duration(text).map(|age| now.minus(age));
+        text.parse().or_else(|_| age()).map_err(|_| Refusal::invalid(field, problem))
+    };
+    query.get(field).map(parse).transpose()
 }
 
 fn document(line: &AuditLine) -> AuditEntry {

@@ -53,7 +53,7 @@ impl ControlPlane {
 }
 
 /// Masks ids, times, process ids, and the agent's current status.
-fn mask(text: &str) -> String {
+pub(crate) fn mask(text: &str) -> String {
     let mut masked = String::new();
     let mut rest = text;
     while let Some(first) = rest.chars().next() {
@@ -92,7 +92,7 @@ fn masking(text: &str) -> Option<(usize, &'static str)> {
         (" registered, ", &['\n'], " registered, <reachability>"),
         ("reachability: ", &['\n'], "reachability: <reachability>"),
         ("\"reachability\":\"", &['"'], "\"reachability\":\"<reachability>"),
-        ("127.0.0.1:", &['/', ' ', '"'], "<address>"),
+        ("127.0.0.1:", &['/', ' ', '"', '\n'], "<address>"),
     ] {
         if let Some(after) = text.strip_prefix(begin) {
             let length = after.find(end).unwrap_or(after.len());
