@@ -76,6 +76,9 @@ pub struct AuditEntry {
     pub at: String,
     /// `key:<name>`, `node:<id>`, `loop:<name>` or `replica:<name>`.
     pub actor: String,
+    /// The host name of an actor that is a node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub actor_name: Option<String>,
     /// `<kind>.<verb>`, such as `resource.declare`.
     pub verb: String,
     pub kind: String,

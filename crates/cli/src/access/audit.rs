@@ -67,7 +67,13 @@ impl Row for AuditEntry {
     fn cells(&self) -> Cells {
         vec![
             ("AGE", self.at.clone()),
-            ("ACTOR", self.actor.clone()),
+            (
+                "ACTOR",
+                match &self.actor_name {
+                    Some(name) => format!("node:{name}"),
+                    None => self.actor.clone(),
+                },
+            ),
             ("DID", self.verb.clone()),
             ("TO", self.subject.as_ref().unwrap_or(&self.subject_id).clone()),
             ("PROJECT", or_dash(self.project.as_deref().or(self.project_id.as_deref()))),

@@ -27,7 +27,7 @@ pub enum KeyCommand {
         /// The only project that it reaches (name or id); all of them if not given
         #[arg(long)]
         project: Option<String>,
-        /// When it ends by itself, for instance 720h; never if not given
+        /// When it ends by itself, for instance 30d; never if not given
         #[arg(long, value_name = "TIME", value_parser = parse_duration)]
         ttl: Option<Duration>,
     },
@@ -40,7 +40,7 @@ pub enum KeyCommand {
         /// Name, id or beginning of the id of the key
         #[arg(value_name = "KEY")]
         id: String,
-        /// How long the previous text stays valid, 168h at most
+        /// How long the previous text stays valid, 7d at most
         #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "0s")]
         overlap: Duration,
     },
@@ -51,7 +51,7 @@ pub enum KeyCommand {
 }
 
 pub(crate) const EXAMPLES: &[&str] = &[
-    "slipway key create --name ci --role operator --project shop --ttl 24h",
+    "slipway key create --name ci --role operator --project shop --ttl 30d",
     "slipway key list",
     "slipway key show ci",
     "slipway key rotate ci --overlap 1h",
@@ -135,10 +135,13 @@ pub(crate) async fn run(session: &mut Session<'_>, command: KeyCommand) -> Resul
             let body = RotateKey { overlap_seconds: whole_seconds("--overlap", overlap)? };
             session.post::<ApiKeyWithText>(&["keys", &id, "rotate"], &body).await
         }
-        KeyCommand::Revoke(RevokeArguments { id, reason, yes }) => {
+        KeyCommand::Revoke(RevokeArguments { id, reason, yes, ignore_not_found }) => {
             session.terminal.can_agree(yes)?;
             let path = ["keys", &id];
-            let key: ApiKey = session.client.get(&path).await?;
+            let found = session.client.get::<ApiKey>(&path).await;
+            let Some(key) = session.unless_ignored(found, ignore_not_found)? else {
+                return Ok(());
+            };
             let question =
                 format!("Revoke key `{}`? Whoever uses it is refused at once.", key.name);
             session.terminal.agree(yes, &question)?;

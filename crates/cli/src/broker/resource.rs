@@ -1,18 +1,21 @@
 //! `slipway resource …`: what operators declare.
 
+use std::collections::BTreeMap;
+
 use clap::Subcommand;
 use serde_json::Value;
 use slipway_wire::broker::{
     Abandon, AttemptSummary, DeclareResource, HistoryEntry, Resource, ResourceDetail, Retry,
 };
-use slipway_wire::catalog::Relabel;
+use slipway_wire::catalog::{ParameterSchema, Relabel};
 use slipway_wire::deletion::Deletion;
 use slipway_wire::nodes::ForceDrain;
 
 use super::target::{Gone, TargetArguments, find, find_id};
 use crate::arguments::{
-    DeletionArguments, PageArguments, WaitArguments, distinct, parse_pair, parse_parameter,
+    DeletionArguments, PageArguments, WaitArguments, distinct, parse_pair, parse_parameter, typed,
 };
+use crate::catalog::blueprint;
 use crate::client::Listing;
 use crate::error::Error;
 use crate::kind::{Cells, Detail, Facts, Kind, Row};
@@ -44,9 +47,10 @@ pub enum ResourceCommand {
         /// Credential name or id; the project's only one if not given
         #[arg(long)]
         credential: Option<String>,
-        /// A parameter of the blueprint; integers and true/false are taken as such
-        #[arg(short, long = "parameter", value_name = "NAME=VALUE", value_parser = parse_parameter)]
-        parameters: Vec<(String, Value)>,
+        /// A parameter of the blueprint, which says what type it has; a text may be
+        /// written as JSON
+        #[arg(short, long = "parameter", value_name = "NAME=VALUE", value_parser = parse_pair)]
+        parameters: Vec<(String, String)>,
         /// A label
         #[arg(short, long = "label", value_name = "KEY=VALUE", value_parser = parse_pair)]
         labels: Vec<(String, String)>,
@@ -148,6 +152,8 @@ pub enum ResourceCommand {
         /// Do not ask
         #[arg(long)]
         yes: bool,
+        #[command(flatten)]
+        wait: WaitArguments,
     },
     /// Give up a deletion that can never end, because its substrate is lost for good
     ///
@@ -178,11 +184,12 @@ pub(crate) const EXAMPLES: &[&str] = &[
     "slipway resource relabel web-1 -l tier=web -l team=blue",
     "slipway resource delete web-1 --reason replaced",
     "slipway resource delete web-1 --yes --wait --timeout 10m",
+    "slipway resource delete web-1 --yes --ignore-not-found",
     "slipway resource explain web-1",
     "slipway resource retry web-1 --reason quota-raised --wait",
     "slipway resource retry web-2 --reason too-busy --param busy_seconds=1",
     "slipway resource attempts web-2",
-    "slipway resource force-drain web-1 --reason node-is-lost --yes",
+    "slipway resource force-drain web-1 --reason node-is-lost --yes --wait",
     "slipway resource abandon web-1 --reason cluster-is-lost --confirm web-1",
 ];
 
@@ -326,15 +333,16 @@ pub(crate) async fn run(session: &mut Session<'_>, command: ResourceCommand) -> 
         } => {
             let parameters = distinct("--parameter", parameters)?;
             let labels = distinct("--label", labels)?;
-            let body = DeclareResource {
+            let mut body = DeclareResource {
                 project,
                 handle,
                 blueprint,
                 version,
                 credential,
-                parameters,
+                parameters: BTreeMap::new(),
                 labels,
             };
+            body.parameters = typed_parameters(session, &body, parameters).await;
             create(session, &body, &wait).await
         }
         ResourceCommand::List { project, phase, labels, blocked, show_deleted, page } => {
@@ -360,8 +368,11 @@ pub(crate) async fn run(session: &mut Session<'_>, command: ResourceCommand) -> 
             session.update::<Resource>(&resource.id, &body).await
         }
         ResourceCommand::Delete { target, deletion, wait } => {
-            let resource = find_for_harm(session, &target, deletion.yes, "Delete").await?;
-            delete(session, &resource, deletion.reason.as_deref(), &wait).await
+            let found = find_for_harm(session, &target, deletion.yes, "Delete").await;
+            match session.unless_ignored(found, deletion.ignore_not_found)? {
+                Some(found) => delete(session, &found, deletion.reason.as_deref(), &wait).await,
+                None => Ok(()),
+            }
         }
         ResourceCommand::Attempts { target, page } => {
             let id = find_id(&session.client, &target).await?;
@@ -383,11 +394,17 @@ pub(crate) async fn run(session: &mut Session<'_>, command: ResourceCommand) -> 
             let retried = session.client.post(&path, &body).await?;
             show_after(session, retried, Goal::ReadyAfter(resource.attempt.number), &wait).await
         }
-        ResourceCommand::ForceDrain { target, reason, yes } => {
+        ResourceCommand::ForceDrain { target, reason, yes, wait } => {
             let harm = "Give up what the node is doing for";
             let resource = find_for_harm(session, &target, yes, harm).await?;
             let path = ["resources", &resource.id, "force-drain"];
-            session.post::<Resource>(&path, &ForceDrain { reason }).await
+            let forced: Resource = session.client.post(&path, &ForceDrain { reason }).await?;
+            // It was drained to be deleted, or to be replaced by the next attempt.
+            let goal = match forced.deletion_id {
+                Some(_) => Goal::Deleted,
+                None => Goal::ReadyAfter(resource.attempt.number),
+            };
+            show_after(session, forced, goal, &wait).await
         }
         ResourceCommand::Abandon { target, reason, confirm } => {
             session.terminal.can_type(confirm.as_deref())?;
@@ -399,6 +416,35 @@ pub(crate) async fn run(session: &mut Session<'_>, command: ResourceCommand) -> 
             session.post::<Resource>(&path, &Abandon { reason, confirm }).await
         }
     }
+}
+
+/// The values with the types that the version of the blueprint declares. Without
+/// an answer they are guessed; the declaration is refused then, and says why.
+async fn typed_parameters(
+    session: &Session<'_>,
+    body: &DeclareResource,
+    given: BTreeMap<String, String>,
+) -> BTreeMap<String, Value> {
+    let mut schema = ParameterSchema::default();
+    if !given.is_empty() {
+        let path = ["blueprints", &body.blueprint, "versions"];
+        let found = match &body.version {
+            Some(version) => {
+                let path = [path.as_slice(), &[version.as_str()]].concat();
+                session.client.get(&path).await.map(|version| vec![version])
+            }
+            None => session.client.list(&path, Listing::default()).await.map(|all| all.items),
+        };
+        schema = blueprint::newest(&found.unwrap_or_default())
+            .map(|version| version.parameter_schema.clone())
+            .unwrap_or_default();
+    }
+    let kind = |name: &str| schema.parameters.iter().find(|p| p.name == name).map(|p| p.kind);
+    let value = |(name, text): (String, String)| {
+        let value = typed(kind(&name), text);
+        (name, value)
+    };
+    given.into_iter().map(value).collect()
 }
 
 async fn create(

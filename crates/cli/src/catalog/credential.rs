@@ -14,6 +14,7 @@ use crate::error::Error;
 use crate::kind::{Cells, Detail, Facts, Kind, Row};
 use crate::output::{name_and_id, optional_time, or_dash, time};
 use crate::session::Session;
+use crate::suggest;
 
 #[derive(Debug, Clone, Subcommand)]
 pub enum CredentialCommand {
@@ -176,7 +177,10 @@ pub(crate) async fn run(
         }
         CredentialCommand::Delete { target, deletion } => {
             session.terminal.can_agree(deletion.yes)?;
-            let found = find(session, &target).await?;
+            let found = find(session, &target).await;
+            let Some(found) = session.unless_ignored(found, deletion.ignore_not_found)? else {
+                return Ok(());
+            };
             let question = format!("Delete credential `{}` ({})?", found.name, found.id);
             session.terminal.agree(deletion.yes, &question)?;
             let path = ["credentials", &found.id];
@@ -234,10 +238,13 @@ async fn find(session: &Session<'_>, target: &CredentialArguments) -> Result<Cre
             found.len()
         )));
     }
-    match found.pop() {
-        Some(found) => Ok(found),
-        // It may be the beginning of an id.
-        None if ids_from(name).is_some() => session.client.get(&["credentials", name]).await,
-        None => Err(Error::NotFound(format!("there is no credential `{name}`"))),
+    if let Some(found) = found.pop() {
+        return Ok(found);
     }
+    // It may be the beginning of an id.
+    if ids_from(name).is_some() {
+        return session.client.get(&["credentials", name]).await;
+    }
+    let meant = suggest::near(&session.client, ("credentials", "name"), None, name).await;
+    Err(Error::NotFound(format!("there is no credential `{name}`{meant}")))
 }

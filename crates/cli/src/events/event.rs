@@ -8,7 +8,7 @@ use super::follow::{FollowArguments, follow};
 use crate::arguments::PageArguments;
 use crate::client::Listing;
 use crate::error::Error;
-use crate::kind::{Cells, Row, table};
+use crate::kind::{Cells, Row};
 use crate::output::or_dash;
 use crate::session::Session;
 use crate::terminal::clean;
@@ -34,6 +34,9 @@ pub enum EventCommand {
         /// Do not ask
         #[arg(long)]
         yes: bool,
+        /// Succeed if there is none (any more)
+        #[arg(long)]
+        ignore_not_found: bool,
     },
 }
 
@@ -87,12 +90,14 @@ pub(crate) async fn run(session: &mut Session<'_>, command: EventCommand) -> Res
         EventCommand::Follow(arguments) => follow(session, &arguments).await?,
         EventCommand::Subscriptions => {
             let found: Vec<Subscription> = session.client.get(&["subscriptions"]).await?;
-            session.show(&found, |found, width| table(found, width));
+            session.show_all(&found, "subscriptions");
         }
-        EventCommand::Unsubscribe { name, yes } => {
+        EventCommand::Unsubscribe { name, yes, ignore_not_found } => {
             session.terminal.agree(yes, &format!("Delete subscription `{name}`?"))?;
-            session.client.silent(Method::DELETE, &["subscriptions", &name]).await?;
-            session.terminal.say(&format!("subscription `{}` is deleted", clean(&name)));
+            let done = session.client.silent(Method::DELETE, &["subscriptions", &name]).await;
+            if session.unless_ignored(done, ignore_not_found)?.is_some() {
+                session.terminal.say(&format!("subscription `{}` is deleted", clean(&name)));
+            }
         }
     }
     Ok(())

@@ -105,7 +105,7 @@ pub(crate) async fn run(session: &mut Session<'_>, command: NodeCommand) -> Resu
             let mut listed = session.client.list::<Node>(&[Node::PATH], Listing::default()).await?;
             listed.items.retain(|node| node.registered);
             listed.items.truncate(page.most());
-            session.show_list(&listed);
+            session.show_list(&listed, "nodes");
             Ok(())
         }
         NodeCommand::Get { node } => session.get::<Node>(&node).await,

@@ -134,11 +134,12 @@ pub(crate) async fn run(session: &mut Session<'_>, command: TokenCommand) -> Res
             session.list_at::<Token>(&["resources", &resource.id, "tokens"], page).await
         }
         TokenCommand::Show(arguments) => session.get::<Token>(&arguments.id).await,
-        TokenCommand::Revoke(RevokeArguments { id, reason, yes }) => {
+        TokenCommand::Revoke(RevokeArguments { id, reason, yes, ignore_not_found }) => {
             let question = "Revoke this token? Nobody can enrol with it any more.";
             session.terminal.agree(yes, question)?;
-            session.client.delete::<IgnoredAny>(&["tokens", &id], reason.as_deref()).await?;
-            Ok(())
+            let path = ["tokens", &id];
+            let done = session.client.delete::<IgnoredAny>(&path, reason.as_deref()).await;
+            session.unless_ignored(done, ignore_not_found).map(|_| ())
         }
     }
 }

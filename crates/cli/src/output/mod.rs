@@ -10,7 +10,7 @@ mod present;
 mod table;
 mod value;
 
-pub use present::{agree, present, say};
+pub use present::{agree, fail, present, say};
 pub use table::{facts, rows};
 
 pub(crate) use document::{render, to_yaml};

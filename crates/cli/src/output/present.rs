@@ -28,6 +28,11 @@ pub fn say(text: &str) {
     Terminal::of_process().say(text);
 }
 
+/// [`Terminal::fail`] on the streams of this process.
+pub fn fail(error: &Error, output: Output) {
+    Terminal::of_process().fail(error, output);
+}
+
 /// [`Terminal::agree`] on the streams of this process.
 pub fn agree(agreed: bool, question: &str) -> Result<(), Error> {
     Terminal::of_process().agree(agreed, question)

@@ -167,6 +167,7 @@ fn mk_audit() -> AuditEntry {
         id: "0192f0c1-0000-7000-8000-0000000000a1".to_owned(),
         at: TIME.to_owned(),
         actor: "key:admin".to_owned(),
+        actor_name: None,
         verb: "resource.force_drain".to_owned(),
         kind: "resource".to_owned(),
         subject: Some("web-1".to_owned()),
@@ -198,8 +199,13 @@ fn mk_deletion(id: &str) -> Deletion {
 #[test]
 fn events_and_records_at_every_width() {
     insta::assert_snapshot!(at_widths(&[mk_event(7), mk_event(12_345)]));
-    let loop_entry = AuditEntry { actor: "loop:resources".to_owned(), reason: None, ..mk_audit() };
-    insta::assert_snapshot!(at_widths(&[mk_audit(), loop_entry]));
+    let by_node = AuditEntry {
+        actor: "node:0192f0c1-0000-7000-8000-00000000000a".to_owned(),
+        actor_name: Some("web-1".to_owned()),
+        reason: None,
+        ..mk_audit()
+    };
+    insta::assert_snapshot!(at_widths(&[mk_audit(), by_node]));
     // Of one millisecond.
     let ids = ["0192f0c1-2b3c-7001-8000-00000000000a", "0192f0c1-2b3c-7002-8000-00000000000b"];
     insta::assert_snapshot!(at_widths(&ids.map(mk_deletion)));
@@ -398,7 +404,8 @@ fn an_explanation() {
 #[test]
 fn an_observation_has_lines_and_a_time() {
     let seen = json!({
-        "composite": "Ready", "node": "Registered", "since": TIME, "evidence": {
+        "composite": { "state": "present", "ready": true, "failed": false },
+        "node": "registered", "since": TIME, "evidence": {
             "conditions": [{ "type": "Ready", "status": "True" }], "ports": [22, 80], "x": null,
         },
     });

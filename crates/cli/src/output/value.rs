@@ -1,6 +1,6 @@
 //! JSON values as lines for people.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::time;
 use crate::terminal::clean;
@@ -47,6 +47,12 @@ pub(crate) fn field(name: &str, value: &Value, depth: usize, lines: &mut Vec<Str
     match value {
         Value::Null => {}
         Value::Object(fields) if fields.is_empty() => {}
+        Value::Object(fields) if is_state(fields) => {
+            let flags = fields.iter().filter(|(_, value)| **value == Value::Bool(true));
+            let state = fields.get("state").map(plain).into_iter();
+            let words: Vec<_> = state.chain(flags.map(|(flag, _)| clean(flag))).collect();
+            lines.push(format!("{indent}{name}: {}", words.join(", ")));
+        }
         Value::Object(fields) => {
             lines.push(format!("{indent}{name}:"));
             fields.iter().for_each(|(name, value)| field(name, value, depth + 1, lines));
@@ -59,6 +65,12 @@ pub(crate) fn field(name: &str, value: &Value, depth: usize, lines: &mut Vec<Str
         }
         value => lines.push(format!("{indent}{name}: {}", plain(value))),
     }
+}
+
+/// A state with its flags, such as `present, ready`.
+fn is_state(fields: &Map<String, Value>) -> bool {
+    let flag = |(name, value): (&String, &Value)| name == "state" || value.is_boolean();
+    fields.get("state").is_some_and(Value::is_string) && fields.iter().all(flag)
 }
 
 /// A text without its quotes, a time to the second, several with commas.

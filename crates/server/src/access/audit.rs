@@ -17,7 +17,7 @@ use slipway_app::ports::store::{self, Page};
 use slipway_core::error::Refusal;
 use slipway_core::ids::AuditEntryId;
 use slipway_core::secret::Secret;
-use slipway_core::time::Timestamp;
+use slipway_core::time::{Timestamp, parse_duration};
 use slipway_wire::access::AuditEntry;
 use uuid::Uuid;
 
@@ -136,7 +136,7 @@ fn line(entry: &AuditEntry) -> String {
 }
 
 async fn filter(call: &Call) -> Result<AuditFilter, Rejection> {
-    let query = &call.query;
+    let (query, now) = (&call.query, call.now());
     Ok(AuditFilter {
         actor: query.text("actor"),
         verb: query.text("verb"),
@@ -144,8 +144,8 @@ async fn filter(call: &Call) -> Result<AuditFilter, Rejection> {
         subject: subject(call).await?,
         project: query.text("project"),
         within: None,
-        since: moment("since", query)?,
-        until: moment("until", query)?,
+        since: moment("since", query, now)?,
+        until: moment("until", query, now)?,
     })
 }
 
@@ -160,15 +160,20 @@ async fn subject(call: &Call) -> Result<Option<Uuid>, Rejection> {
     Ok(Some(reference::find_any(&call.context, &call.caller, kind, text).await?))
 }
 
-fn moment(field: &str, query: &Parameters) -> Result<Option<Timestamp>, Refusal> {
-    let problem = "must be a time such as 2026-01-31T12:00:00Z";
-    let parsed = query.get(field).map(|text| text.parse());
-    parsed.transpose().map_err(|_| Refusal::invalid(field, problem))
+/// A time, or how long ago.
+fn moment(field: &str, query: &Parameters, now: Timestamp) -> Result<Option<Timestamp>, Refusal> {
+    let problem = "must be a time such as 2026-01-31T12:00:00Z, or how long ago, such as 8d or 1h";
+    let parse = |text: &str| {
+        let age = || parse_duration(text).map(|age| now.minus(age));
+        text.parse().or_else(|_| age()).map_err(|_| Refusal::invalid(field, problem))
+    };
+    query.get(field).map(parse).transpose()
 }
 
 impl Referring for AuditEntry {
     fn references(&mut self) -> Vec<(Option<&str>, &mut Option<String>)> {
         vec![
+            (self.actor.strip_prefix("node:"), &mut self.actor_name),
             (Some(&self.subject_id), &mut self.subject),
             (self.project_id.as_deref(), &mut self.project),
         ]
@@ -180,6 +185,7 @@ fn document(line: &AuditLine) -> AuditEntry {
         id: line.id.to_string(),
         at: line.at.to_string(),
         actor: line.actor.clone(),
+        actor_name: None,
         verb: line.verb.clone(),
         kind: line.subject_kind.clone(),
         subject: None,

@@ -1,6 +1,7 @@
 //! Resources: declare, read, delete, retry, force a drain, abandon.
 
 use std::collections::BTreeMap;
+use std::iter;
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -18,6 +19,7 @@ use slipway_core::broker::waiting::not_served;
 use slipway_core::catalog::label::{self, LabelSelector};
 use slipway_core::error::Refusal;
 use slipway_core::ids::ResourceId;
+use slipway_core::nearest::not_one_of;
 use slipway_core::operations::explanation::AttemptLine;
 use slipway_core::text::Labels;
 use slipway_core::time::Timestamp;
@@ -208,8 +210,8 @@ fn parse_blocked(text: &str) -> Result<Blocked, Refusal> {
         return Ok(Blocked::ByAny);
     }
     BlockerCode::parse(text).map(Blocked::By).ok_or_else(|| {
-        let codes: Vec<_> = BlockerCode::ALL.iter().map(|code| code.as_str()).collect();
-        Refusal::invalid("blocked", format!("must be `true` or one of {}", codes.join(", ")))
+        let codes = BlockerCode::ALL.iter().map(|code| code.as_str());
+        not_one_of("blocked", text, &iter::once("true").chain(codes).collect::<Vec<_>>())
     })
 }
 

@@ -7,8 +7,8 @@ use slipway_app::deletion::leaks::{self, ScanReport};
 use slipway_app::deletion::port::LeakFilter;
 use slipway_app::ports::Listed;
 use slipway_core::deletion::leak;
-use slipway_core::error::Refusal;
 use slipway_core::ids::LeakRecordId;
+use slipway_core::nearest::not_one_of;
 use slipway_wire::deletion::{Leak, LeakReason, LeakScan, LeakSuspicion};
 
 use crate::request::{Answered, Body, Call, Id, Referring, Untagged, add_names, located, text};
@@ -22,9 +22,8 @@ pub(super) async fn list(call: Call) -> Answered {
             None | Some("open") => Some(true),
             Some("resolved") => Some(false),
             Some("all") => None,
-            Some(_) => {
-                let problem = "must be `open`, `resolved` or `all`";
-                return Err(Refusal::invalid("state", problem).into());
+            Some(other) => {
+                return Err(not_one_of("state", other, &["open", "resolved", "all"]).into());
             }
         },
         kind: call.query.text("kind"),

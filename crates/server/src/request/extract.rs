@@ -17,6 +17,7 @@ use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::ids::InvalidId;
 use slipway_core::operations::reference::{ids_from, unknown};
 use slipway_core::subject::SubjectKind;
+use slipway_wire::parse::{Fault, parse};
 use tokio::time::timeout;
 use uuid::Uuid;
 
@@ -179,51 +180,27 @@ fn is_length_limit(error: &(dyn std::error::Error + 'static)) -> bool {
     false
 }
 
-/// Parses a document; an error names position and field.
+/// Parses a document; a refusal names every field that does not fit, and the
+/// position of the first.
 pub(crate) fn parse_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Refusal> {
-    let mut deserializer = serde_json::Deserializer::from_slice(bytes);
-    let parsed = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
-        let path = error.path().to_string();
-        refuse_json(&path, error.inner())
-    })?;
-    deserializer.end().map_err(|error| refuse_json(".", &error))?;
-    Ok(parsed)
-}
-
-fn refuse_json(path: &str, error: &serde_json::Error) -> Refusal {
-    let (line, column) = (error.line(), error.column());
-    let text = error.to_string();
-    // serde_json appends the position to its text; report it separately.
-    let place = format!(" at line {line} column {column}");
-    let problem = clip_long(text.strip_suffix(&place).unwrap_or(&text));
-    let named = unknown_or_missing_field(&problem);
-    let field = match (path, named) {
-        ("." | "", named) => named,
-        (path, Some(name)) if !path.ends_with(&name) => Some(format!("{path}.{name}")),
-        (path, _) => Some(path.to_owned()),
+    let faults = match parse::<T>(bytes) {
+        Ok(parsed) => return Ok(parsed),
+        Err(faults) => faults,
     };
+    Refusal::all(faults.into_iter().map(refuse_json))?;
+    Err(Refusal::new(ErrorKind::InvalidInput, "the body is not what is expected here"))
+}
+
+fn refuse_json(Fault { field, problem, position }: Fault) -> Refusal {
+    let field = field.map(|field| clip(&field));
     let subject = field.as_ref().map_or("the body".to_owned(), |field| format!("`{field}`"));
-    let message = format!(
-        "{subject} is not what is expected here: {problem}, at line {line}, column {column}"
-    );
-    let refusal = Refusal::new(ErrorKind::InvalidInput, message)
-        .with(json!({ "line": line, "column": column }));
-    match field {
-        Some(field) => refusal.at(field),
-        None => refusal,
+    let mut message = format!("{subject} is not what is expected here: {problem}");
+    let mut details = None;
+    if let Some((line, column)) = position {
+        message = format!("{message}, at line {line}, column {column}");
+        details = Some(json!({ "line": line, "column": column }));
     }
-}
-
-/// serde names these fields only in its text.
-fn unknown_or_missing_field(problem: &str) -> Option<String> {
-    let rest = ["unknown field `", "missing field `", "duplicate field `"]
-        .iter()
-        .find_map(|prefix| problem.strip_prefix(prefix))?;
-    rest.split_once('`').map(|(name, _)| clip(name))
-}
-
-fn clip_long(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control()).take(400).collect()
+    Refusal { field, details, ..Refusal::new(ErrorKind::InvalidInput, message) }
 }
 
 #[cfg(test)]
