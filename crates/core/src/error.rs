@@ -141,13 +141,15 @@ pub struct Refusal {
     /// The input field at fault, where there is one.
     pub field: Option<String>,
     pub details: Option<Value>,
-    /// Further faults of the same input. None of them has others itself.
-    pub others: Vec<Refusal>,
+    /// Further faults of the same input; none of them has others itself. Boxed, since
+    /// almost no refusal has any, and every error that carries one would be larger.
+    #[expect(clippy::box_collection, reason = "one word instead of three")]
+    others: Option<Box<Vec<Refusal>>>,
 }
 
 impl Refusal {
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), field: None, details: None, others: Vec::new() }
+        Self { kind, message: message.into(), field: None, details: None, others: None }
     }
 
     /// Every fault of an input as one refusal, in this order; the first names
@@ -155,7 +157,7 @@ impl Refusal {
     pub fn all(faults: impl IntoIterator<Item = Self>) -> Result<(), Self> {
         let mut all: Vec<Self> = Vec::new();
         for mut fault in faults {
-            let others = std::mem::take(&mut fault.others);
+            let others = fault.others.take().map(|others| *others).unwrap_or_default();
             for fault in std::iter::once(fault).chain(others) {
                 let known = fault.field.is_some() && all.iter().any(|one| one.field == fault.field);
                 if !known {
@@ -166,13 +168,19 @@ impl Refusal {
         let mut all = all.into_iter();
         match all.next() {
             None => Ok(()),
-            Some(first) => Err(Self { others: all.collect(), ..first }),
+            Some(first) if all.len() == 0 => Err(first),
+            Some(first) => Err(Self { others: Some(Box::new(all.collect())), ..first }),
         }
+    }
+
+    /// Further faults of the same input.
+    pub fn others(&self) -> &[Self] {
+        self.others.as_deref().map_or(&[], Vec::as_slice)
     }
 
     /// This fault and the others.
     pub fn faults(&self) -> impl Iterator<Item = &Self> {
-        std::iter::once(self).chain(&self.others)
+        std::iter::once(self).chain(self.others())
     }
 
     pub fn at(mut self, field: impl Into<String>) -> Self {
@@ -229,7 +237,7 @@ mod tests {
         .unwrap_err();
         let fields: Vec<_> = refusal.faults().map(|fault| fault.field.as_deref()).collect();
         assert_eq!(fields, [Some("a"), Some("b"), Some("c")]);
-        assert!(refusal.others.iter().all(|fault| fault.others.is_empty()));
+        assert!(refusal.others().iter().all(|fault| fault.others.is_none()));
     }
 
     #[test]

@@ -231,7 +231,7 @@ fn problem(rejection: &Rejection, instance: String, correlation_id: String) -> P
 
 /// The faults of the input; none if no field is at fault.
 fn errors(refusal: &Refusal) -> Vec<FieldError> {
-    if refusal.field.is_none() && refusal.others.is_empty() {
+    if refusal.field.is_none() && refusal.others().is_empty() {
         return Vec::new();
     }
     let of = |fault: &Refusal| FieldError {

@@ -440,7 +440,7 @@ mod tests {
             ..mk_declare_snapshot()
         };
         let refusal = declare(&snapshot, &mk_declaration(), &mk_actor()).unwrap_err();
-        assert_eq!((refusal.kind, refusal.others), (ErrorKind::ProjectNotFound, Vec::new()));
+        assert_eq!((refusal.kind, refusal.others().len()), (ErrorKind::ProjectNotFound, 0));
     }
 
     #[test]

@@ -416,7 +416,7 @@ mod tests {
             "provider_kinds[2]",
         ];
         assert_eq!(fields, expected);
-        assert!(refusal.others[2].message.contains("did you mean `helm-values`?"), "{refusal:?}");
+        assert!(refusal.others()[2].message.contains("did you mean `helm-values`?"), "{refusal:?}");
     }
 
     fn unreadable() -> Result<CompositeDefinition, Refusal> {

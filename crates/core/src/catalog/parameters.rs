@@ -234,7 +234,7 @@ mod tests {
         let refusal = schema().validate(values(wrong)).unwrap_err();
         let fields: Vec<_> = refusal.faults().filter_map(|fault| fault.field.as_deref()).collect();
         assert_eq!(fields, ["parameters.public", "parameters.regoin", "parameters.size"]);
-        assert!(refusal.others[0].message.contains("did you mean `region`?"), "{refusal:?}");
+        assert!(refusal.others()[0].message.contains("did you mean `region`?"), "{refusal:?}");
     }
 
     #[test]

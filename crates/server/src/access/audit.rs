@@ -70,7 +70,7 @@ impl Reader {
     ) -> Result<Listed<AuditLine>, slipway_app::Error> {
         let page = Page { after, limit: PAGE_MAX };
         let order = AuditOrder::OldestFirst;
-        complete(audit::list(&self.context, caller, &self.filter, order, page).await?)
+        Ok(complete(audit::list(&self.context, caller, &self.filter, order, page).await?)?)
     }
 
     async fn next(&self, after: AuditEntryId) -> Result<Listed<AuditLine>, slipway_app::Error> {
@@ -118,12 +118,12 @@ fn follow(
 }
 
 /// A list names the rows that it cannot show; an export cannot, so it fails.
-fn complete(found: Listed<AuditLine>) -> Result<Listed<AuditLine>, slipway_app::Error> {
+fn complete(found: Listed<AuditLine>) -> Result<Listed<AuditLine>, store::Error> {
     match found.quarantined.first() {
         None => Ok(found),
         Some(id) => {
             let reason = "this entry of the audit cannot be read".to_owned();
-            Err(store::Error::Corrupt { id: *id, reason }.into())
+            Err(store::Error::Corrupt { id: *id, reason })
         }
     }
 }

@@ -195,12 +195,15 @@ fn refuse_json(Fault { field, problem, position }: Fault) -> Refusal {
     let field = field.map(|field| clip(&field));
     let subject = field.as_ref().map_or("the body".to_owned(), |field| format!("`{field}`"));
     let mut message = format!("{subject} is not what is expected here: {problem}");
-    let mut details = None;
     if let Some((line, column)) = position {
         message = format!("{message}, at line {line}, column {column}");
-        details = Some(json!({ "line": line, "column": column }));
     }
-    Refusal { field, details, ..Refusal::new(ErrorKind::InvalidInput, message) }
+    let mut refusal = Refusal::new(ErrorKind::InvalidInput, message);
+    refusal.field = field;
+    match position {
+        Some((line, column)) => refusal.with(json!({ "line": line, "column": column })),
+        None => refusal,
+    }
 }
 
 #[cfg(test)]
