@@ -8,12 +8,13 @@ use slipway_core::commit::Commit;
 use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::ids::DeletionId;
 use slipway_core::kind::{Kind, Removal};
+use slipway_core::nearest::nearest;
 use slipway_core::precondition::Expected;
 use slipway_core::text::{Reason, check_reference};
 
 use crate::access::authorise::{Caller, Operation, authorise};
 use crate::access::idempotency::{bind, record};
-use crate::ports::store::{Page, Rule, Stores};
+use crate::ports::store::{PAGE_MAX, Page, Rule, Stores};
 use crate::ports::{KindStore, Listed};
 use crate::{Context, Error};
 
@@ -136,6 +137,33 @@ pub(crate) fn removal(
 /// A name or id from the path of a request.
 pub(crate) fn check(kind: &'static str, reference: &str) -> Result<(), Refusal> {
     Ok(check_reference(kind, reference)?)
+}
+
+/// Refuses a filter for one that the caller cannot see, and names the one that
+/// was probably meant.
+pub(crate) async fn known<K: StoredKind<Filter = ShowDeleted> + Named>(
+    context: &Context,
+    caller: &Caller,
+    reference: &str,
+) -> Result<K, Error> {
+    check(K::KIND, reference)?;
+    let store = context.stores.kind::<K>();
+    let found = store.fetch(reference, true).await?.and_then(|found| found.seen_by(caller));
+    if let Some(found) = found {
+        return Ok(found);
+    }
+    let page = Page { after: None, limit: PAGE_MAX };
+    let others = store.page(&ShowDeleted(false), page).await?.items;
+    let seen: Vec<K> = others.into_iter().filter_map(|other| other.seen_by(caller)).collect();
+    let meant = nearest(reference, seen.iter().map(K::name));
+    let meant = meant.map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default();
+    let message = format!("there is no {} `{reference}`{meant}", K::KIND);
+    Err(Refusal::new(K::MISSING, message).at(K::KIND).into())
+}
+
+/// A kind that people name.
+pub(crate) trait Named {
+    fn name(&self) -> &str;
 }
 
 /// Nothing was found. Names no field: the reference is in the path.

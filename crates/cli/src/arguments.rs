@@ -8,6 +8,8 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use serde_json::Value;
 use slipway_core::secret::Secret;
+pub(crate) use slipway_core::time::parse_duration;
+use slipway_wire::catalog::ParameterType;
 
 use crate::client::Listing;
 use crate::error::Error;
@@ -34,6 +36,9 @@ pub struct ClientOptions {
         global = true
     )]
     pub key: Option<Secret>,
+    /// A file with the API key, `-` for standard input; wins over --key
+    #[arg(long, env = "SLIPWAY_KEY_FILE", value_name = "FILE", global = true)]
+    pub key_file: Option<PathBuf>,
     /// Trust the authorities in this PEM file instead of the system's
     #[arg(long, env = "SLIPWAY_CA_FILE", value_name = "FILE", global = true)]
     pub ca_file: Option<PathBuf>,
@@ -47,6 +52,8 @@ pub struct ClientOptions {
 pub enum Output {
     #[default]
     Table,
+    /// A table with every column, whole ids and whole times
+    Wide,
     Json,
     Yaml,
 }
@@ -56,6 +63,13 @@ pub struct PageArguments {
     /// Stop after so many; all if not given
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
     pub limit: Option<u32>,
+}
+
+impl PageArguments {
+    /// The most items to show.
+    pub(crate) fn most(&self) -> usize {
+        self.limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX)
+    }
 }
 
 impl From<PageArguments> for Listing {
@@ -81,20 +95,20 @@ impl From<DeletedListArguments> for Listing {
 
 #[derive(Debug, Clone, Args)]
 pub struct IdArguments {
-    /// Its id
+    /// Its id or the beginning of it; a key also by its name
     pub id: String,
 }
 
 #[derive(Debug, Clone, Args)]
 pub struct NamedArguments {
-    /// Its name or id
+    /// Its name, its id or the beginning of it
     #[arg(value_name = "NAME")]
     pub reference: String,
 }
 
 #[derive(Debug, Clone, Args)]
 pub struct NamedDeleteArguments {
-    /// Its name or id
+    /// Its name, its id or the beginning of it
     #[arg(value_name = "NAME")]
     pub reference: String,
     #[command(flatten)]
@@ -109,11 +123,14 @@ pub struct DeletionArguments {
     /// Do not ask
     #[arg(long)]
     pub yes: bool,
+    /// Succeed if there is none (any more)
+    #[arg(long)]
+    pub ignore_not_found: bool,
 }
 
 #[derive(Debug, Clone, Args)]
 pub struct RevokeArguments {
-    /// Its id
+    /// Its id or the beginning of it; a key also by its name
     pub id: String,
     /// Why; kept in the audit
     #[arg(long)]
@@ -121,6 +138,9 @@ pub struct RevokeArguments {
     /// Do not ask
     #[arg(long)]
     pub yes: bool,
+    /// Succeed if there is none (any more)
+    #[arg(long)]
+    pub ignore_not_found: bool,
 }
 
 #[derive(Debug, Clone, Args)]
@@ -133,9 +153,29 @@ pub struct WaitArguments {
     pub timeout: Duration,
 }
 
+impl ClientOptions {
+    /// The key of the file, of the flag or of the environment.
+    pub(crate) fn secret_key(&self) -> Result<Option<Secret>, Error> {
+        let Some(path) = &self.key_file else { return Ok(self.key.clone()) };
+        let read = match path.as_os_str() == "-" {
+            true => std::io::read_to_string(std::io::stdin()),
+            false => std::fs::read_to_string(path),
+        };
+        let shown = path.display();
+        let text = read.map_err(|error| {
+            Error::Usage(format!("--key-file `{shown}` cannot be read: {error}"))
+        })?;
+        match text.trim() {
+            "" => Err(Error::Usage(format!("--key-file `{shown}` is empty"))),
+            key => Ok(Some(Secret::new(key))),
+        }
+    }
+}
+
+/// Files and variables often end with a line end, which is no part of a key.
 #[expect(clippy::unnecessary_wraps, reason = "the signature that clap wants")]
 pub(crate) fn parse_secret(text: &str) -> Result<Secret, String> {
-    Ok(Secret::new(text))
+    Ok(Secret::new(text.trim()))
 }
 
 pub(crate) fn parse_pair(text: &str) -> Result<(String, String), String> {
@@ -145,32 +185,23 @@ pub(crate) fn parse_pair(text: &str) -> Result<(String, String), String> {
     }
 }
 
+/// A name with an integer, a truth or a text.
 pub(crate) fn parse_parameter(text: &str) -> Result<(String, Value), String> {
-    let (name, text) = parse_pair(text)?;
-    // Besides text, blueprints take only these types; `1.5`, `null` and `[1]`
-    // stay text.
-    let value = match serde_json::from_str::<Value>(&text) {
-        Ok(value) if value.is_boolean() || value.is_i64() => value,
-        _ => Value::String(text),
-    };
-    Ok((name, value))
+    parse_pair(text).map(|(name, text)| (name, typed(None, text)))
 }
 
-/// A number with a unit, as `200ms`, `90s`, `5m`, `1h`.
-pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
-    let unit = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(unit);
-    let milliseconds = match unit {
-        "ms" => 1,
-        "s" => 1_000,
-        "m" => 60_000,
-        "h" => 3_600_000,
-        _ => return Err("expected a number with ms, s, m or h, for instance 90s".to_owned()),
+/// The value of a parameter of this type. A text is taken as it is typed, or as
+/// JSON if it is one JSON text. What cannot be of the type stays text, and the
+/// server says so. Without a type, integers and truths are recognised.
+pub(crate) fn typed(kind: Option<ParameterType>, text: String) -> Value {
+    let json = serde_json::from_str::<Value>(&text).unwrap_or_default();
+    let fits = match kind {
+        Some(ParameterType::String) => json.is_string(),
+        Some(ParameterType::Integer) => json.is_i64(),
+        Some(ParameterType::Boolean) => json.is_boolean(),
+        None => json.is_boolean() || json.is_i64(),
     };
-    let number: u64 =
-        number.parse().map_err(|_| "expected a number, for instance 90s".to_owned())?;
-    let total = number.checked_mul(milliseconds).ok_or("is too long".to_owned())?;
-    Ok(Duration::from_millis(total))
+    if fits { json } else { Value::String(text) }
 }
 
 /// A duration in the whole seconds that the API takes.
@@ -203,33 +234,34 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parameters_are_integers_truths_or_text() {
-        for (text, value) in [
-            ("a=4", json!(4)),
-            ("a=-4", json!(-4)),
-            ("a=true", json!(true)),
-            ("a=1.5", json!("1.5")),
-            ("a=007", json!("007")),
-            ("a=null", json!("null")),
-            ("a=", json!("")),
-            ("a=x=y", json!("x=y")),
-            ("a=99999999999999999999", json!("99999999999999999999")),
+    fn a_value_has_the_type_of_its_parameter() {
+        use ParameterType::{Boolean, Integer, String};
+        for (kind, text, value) in [
+            (Some(String), "22", json!("22")),
+            (Some(String), "\"22\"", json!("22")),
+            (Some(String), "\"\\\"22\\\"\"", json!("\"22\"")),
+            (Some(String), "true", json!("true")),
+            (Some(String), "{\"a\":1}", json!("{\"a\":1}")),
+            (Some(String), "", json!("")),
+            (Some(Integer), "-4", json!(-4)),
+            (Some(Integer), "four", json!("four")),
+            (Some(Integer), "99999999999999999999", json!("99999999999999999999")),
+            (Some(Boolean), "true", json!(true)),
+            (Some(Boolean), "1", json!("1")),
+            (None, "4", json!(4)),
+            (None, "true", json!(true)),
+            (None, "1.5", json!("1.5")),
+            (None, "007", json!("007")),
+            (None, "null", json!("null")),
         ] {
-            assert_eq!(parse_parameter(text), Ok(("a".to_owned(), value)), "{text}");
+            assert_eq!(typed(kind, text.to_owned()), value, "{kind:?} {text}");
         }
-        assert!(parse_parameter("a").is_err());
-        assert!(parse_parameter("=1").is_err());
+        assert_eq!(parse_pair("a=x=y"), Ok(("a".to_owned(), "x=y".to_owned())));
+        assert!(parse_pair("a").is_err() && parse_pair("=1").is_err());
     }
 
     #[test]
-    fn times_have_a_unit() {
-        for (text, milliseconds) in
-            [("200ms", 200), ("90s", 90_000), ("5m", 300_000), ("1h", 3_600_000)]
-        {
-            assert_eq!(parse_duration(text), Ok(Duration::from_millis(milliseconds)), "{text}");
-        }
-        for bad in ["", "5", "m", "-5s", "5 m", "99999999999999999999s", "18446744073709551615h"] {
-            assert!(parse_duration(bad).is_err(), "{bad}");
-        }
+    fn a_key_has_no_line_end() {
+        assert_eq!(parse_secret("slipway_a\n").unwrap().expose(), "slipway_a");
     }
 }

@@ -2,15 +2,18 @@
 //! the path; lists are read to their end through the `next` links.
 
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use reqwest::header::{HeaderMap, LINK};
+use reqwest::header::{DATE, HeaderMap, LINK};
 use reqwest::{
     Certificate, ClientBuilder, Method, RequestBuilder, Response, StatusCode, Url, redirect,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use slipway_core::secret::Secret;
+use slipway_core::time::Timestamp;
 use slipway_wire::list::QUARANTINED_ROWS;
 use slipway_wire::operations::{Readiness, WITHHELD_UNCHECKED};
 use slipway_wire::problem::Problem;
@@ -65,6 +68,8 @@ pub(crate) struct Client {
     streams: reqwest::Client,
     server: Url,
     key: Option<Secret>,
+    /// The `Date` of the last answer, in microseconds; 0 before the first.
+    answered_at: Arc<AtomicI64>,
 }
 
 impl Client {
@@ -93,7 +98,13 @@ impl Client {
         let http = build(reqwest::Client::builder().timeout(DEADLINE))?;
         let streams = reqwest::Client::builder().connect_timeout(DEADLINE).read_timeout(SILENCE);
         let streams = build(streams)?;
-        Ok(Self { http, streams, server, key })
+        Ok(Self { http, streams, server, key, answered_at: Arc::default() })
+    }
+
+    /// The server's time at its last answer.
+    pub(crate) fn server_time(&self) -> Option<Timestamp> {
+        let at = Timestamp::from_micros(self.answered_at.load(Ordering::Relaxed));
+        (!at.is_zero()).then_some(at)
     }
 
     pub(crate) async fn get<T: DeserializeOwned>(&self, path: &[&str]) -> Result<T, Error> {
@@ -251,6 +262,10 @@ impl Client {
     /// Sends a request; any status but success is an error.
     async fn send(&self, request: RequestBuilder) -> Result<Response, Error> {
         let response = request.send().await.map_err(|error| self.unreachable(error))?;
+        let date = header(response.headers(), DATE.as_str()).and_then(Timestamp::from_http_date);
+        if let Some(date) = date {
+            self.answered_at.store(date.as_micros(), Ordering::Relaxed);
+        }
         let status = response.status();
         if status.is_success() {
             return Ok(response);

@@ -3,8 +3,10 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use slipway_wire::problem::Problem;
+use serde_json::json;
+use slipway_wire::problem::{FieldError, Problem};
 
+use crate::arguments::Output;
 use crate::exit::Exit;
 use crate::terminal::clean;
 
@@ -37,8 +39,9 @@ pub enum Error {
     /// The command succeeded; only its result could not be written.
     #[error("the result cannot be written: {0}")]
     Output(std::io::Error),
-    #[error("{bad} of {of} blueprints were not imported")]
-    Import { bad: usize, of: usize },
+    /// What the user gave is at fault, in one place or several.
+    #[error("{message}")]
+    Faults { code: &'static str, message: String, errors: Vec<FieldError>, exit: Exit },
     #[error("{0}")]
     Demo(String),
     #[error("interrupted; everything that was started has been ended")]
@@ -51,8 +54,11 @@ impl Error {
             Self::Problem(problem) => match problem.status {
                 401 | 403 => Exit::Unauthenticated,
                 404 => Exit::NotFound,
+                // A field or a filter names something that is not there.
+                _ if problem.code.ends_with("_not_found") => Exit::NotFound,
                 _ => Exit::Refused,
             },
+            Self::Faults { exit, .. } => *exit,
             Self::Unreachable { .. } => Exit::Unreachable,
             Self::Usage(_) => Exit::Usage,
             Self::NotFound(_) => Exit::NotFound,
@@ -62,7 +68,6 @@ impl Error {
             | Self::Declined
             | Self::BeingDeleted { .. }
             | Self::Output(_)
-            | Self::Import { .. }
             | Self::Demo(_)
             | Self::Interrupted => Exit::Refused,
         }
@@ -90,7 +95,7 @@ impl Error {
             Self::EndedInFailed { .. } => "ended_in_failed",
             Self::BeingDeleted { .. } => "being_deleted",
             Self::Output(_) => "output_failed",
-            Self::Import { .. } => "import_incomplete",
+            Self::Faults { code, .. } => code,
             Self::Demo(_) => "demo_failed",
             Self::Interrupted => "interrupted",
         }
@@ -128,18 +133,61 @@ impl Error {
         }
     }
 
-    /// The text for standard error, without a line end.
-    pub fn render(&self) -> String {
-        let mut text = format!("error[{}]: {}", clean(self.code()), clean(&self.to_string()));
-        if let Self::Problem(problem) = self {
+    /// The faults of the input.
+    fn faults(&self) -> &[FieldError] {
+        match self {
+            Self::Problem(problem) => &problem.errors,
+            Self::Faults { errors, .. } => errors,
+            _ => &[],
+        }
+    }
+
+    /// The text for standard error, without a line end: for programs the problem of
+    /// the server, or a document with as much of it as there is.
+    pub fn render(&self, output: Output) -> String {
+        if output == Output::Json { self.json() } else { self.text() }
+    }
+
+    fn json(&self) -> String {
+        let mut document = match self {
+            Self::Problem(problem) => json!(problem),
+            _ => json!({
+                "code": self.code(), "message": self.to_string(), "errors": self.faults(),
+            }),
+        };
+        if let Some(hint) = self.hint() {
+            document["hint"] = json!(hint);
+        }
+        format!("{document:#}")
+    }
+
+    fn text(&self) -> String {
+        let faults = self.faults();
+        let mut text = format!("error[{}]: ", clean(self.code()));
+        match (self, faults) {
+            (Self::Problem(_), [_, _, ..]) => {
+                // Writing to a `String` does not fail.
+                let _ = write!(text, "{} faults; nothing was done", faults.len());
+            }
+            _ => text.push_str(&clean(&self.to_string())),
+        }
+        if let (Self::Problem(problem), [] | [_]) = (self, faults) {
             let field = problem.details.as_ref().and_then(|details| details["field"].as_str());
             if let Some(field) = field {
-                // Writing to a `String` does not fail.
                 let _ = write!(text, "\n  field: {}", clean(field));
             }
-            if !problem.correlation_id.is_empty() {
-                let _ = write!(text, "\n  correlation id: {}", clean(&problem.correlation_id));
+        } else {
+            for fault in faults {
+                // Most messages begin with the field.
+                let message = fault.message.strip_prefix(&format!("`{}` ", fault.field));
+                let message = clean(message.unwrap_or(&fault.message));
+                let _ = write!(text, "\n  {}: {message}", clean(&fault.field));
             }
+        }
+        if let Self::Problem(problem) = self
+            && !problem.correlation_id.is_empty()
+        {
+            let _ = write!(text, "\n  correlation id: {}", clean(&problem.correlation_id));
         }
         if let Some(hint) = self.hint() {
             let _ = write!(text, "\n  hint: {}", clean(&hint));
@@ -150,8 +198,6 @@ impl Error {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn problem(status: u16, code: &str) -> Problem {
@@ -164,13 +210,14 @@ mod tests {
             code: code.to_owned(),
             message: "handle `web-1` is taken".to_owned(),
             details: Some(json!({ "field": "handle" })),
+            errors: Vec::new(),
             correlation_id: "c-1".to_owned(),
         }
     }
 
     #[test]
     fn a_problem_shows_all_that_helps() {
-        insta::assert_snapshot!(Error::Problem(Box::new(problem(409, "handle_taken"))).render(), @r"
+        insta::assert_snapshot!(Error::Problem(Box::new(problem(409, "handle_taken"))).render(Output::Table), @r"
         error[handle_taken]: handle `web-1` is taken
           field: handle
           correlation id: c-1
@@ -179,10 +226,36 @@ mod tests {
     }
 
     #[test]
+    fn several_faults_have_a_line_each_and_programs_get_the_problem() {
+        let fault = |field: &str, message: &str| FieldError {
+            field: field.to_owned(),
+            code: "invalid_input".to_owned(),
+            message: message.to_owned(),
+        };
+        let errors = vec![
+            fault("handle", "`handle` must be a handle"),
+            fault("parameters.size", "parameter `size` must be of type integer"),
+        ];
+        let several = Problem { errors, ..problem(400, "invalid_input") };
+        let error = Error::Problem(Box::new(several.clone()));
+        insta::assert_snapshot!(error.render(Output::Table), @r"
+        error[invalid_input]: 2 faults; nothing was done
+          handle: must be a handle
+          parameters.size: parameter `size` must be of type integer
+          correlation id: c-1
+        ");
+        let shown: Problem = serde_json::from_str(&error.render(Output::Json)).unwrap();
+        assert_eq!(shown, several);
+        let usage: serde_json::Value =
+            serde_json::from_str(&Error::Usage("no".to_owned()).render(Output::Json)).unwrap();
+        assert_eq!(usage, json!({ "code": "usage", "message": "no", "errors": [] }));
+    }
+
+    #[test]
     fn what_a_server_says_cannot_drive_the_terminal() {
         let hostile =
             Problem { message: "a\u{1b}[2Jb\nc".to_owned(), ..problem(400, "invalid_input") };
-        let text = Error::Problem(Box::new(hostile)).render();
+        let text = Error::Problem(Box::new(hostile)).render(Output::Table);
         assert!(text.starts_with("error[invalid_input]: a [2Jb c\n"), "{text:?}");
     }
 
@@ -198,5 +271,7 @@ mod tests {
         ] {
             assert_eq!(Error::Problem(Box::new(problem(status, "x"))).exit(), exit, "{status}");
         }
+        let named = Error::Problem(Box::new(problem(422, "project_not_found")));
+        assert_eq!(named.exit(), Exit::NotFound, "in a field or a filter");
     }
 }

@@ -10,7 +10,7 @@ pub enum Exit {
     Success = 0,
     /// The server refused, something failed, or the user declined.
     Refused = 1,
-    /// The command line is wrong; nothing was sent.
+    /// The command line or a setting is wrong; nothing was sent.
     Usage = 2,
     /// The server could not be reached.
     Unreachable = 3,
@@ -30,7 +30,7 @@ pub const EXIT_CODES: &str = "\
 Exit codes:
   0  done
   1  refused by the server, or failed
-  2  wrong usage; nothing was sent
+  2  wrong usage or configuration; nothing was sent
   3  the server cannot be reached
   4  not authenticated, or not allowed
   5  not found

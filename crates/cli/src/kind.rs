@@ -5,7 +5,7 @@
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::output::{facts, rows};
+use crate::output::{Layout, facts, list};
 
 /// Names with values. A fact without a value is left out.
 pub(crate) type Facts = Vec<(&'static str, Option<String>)>;
@@ -15,8 +15,15 @@ pub(crate) type Cells = Vec<(&'static str, String)>;
 
 /// A document that lists show, one per line.
 pub(crate) trait Row: Serialize {
-    /// The columns, the same for every row.
+    /// The columns, the same for every row, the most important first: the last ones are
+    /// left out where there is no room. A time is given as the API writes it, and a column
+    /// `ID` has whole ids; see [`list`].
     fn cells(&self) -> Cells;
+
+    /// More columns, for `-o wide`.
+    fn wide(&self) -> Cells {
+        Vec::new()
+    }
 }
 
 /// A document that is shown by itself, with all its facts.
@@ -35,15 +42,23 @@ pub(crate) trait Kind: Row + Detail + DeserializeOwned {
     const PATH: &'static str;
 }
 
-pub(crate) fn table<R: Row>(items: &[R], width: Option<u16>) -> String {
-    let headings = items.first().map(Row::cells).unwrap_or_default();
+pub(crate) fn table<R: Row>(items: &[R], layout: impl Into<Layout>) -> String {
+    let layout = layout.into();
+    let cells = |item: &R| {
+        let mut cells = item.cells();
+        if layout.wide {
+            cells.extend(item.wide());
+        }
+        cells
+    };
+    let headings = items.first().map(cells).unwrap_or_default();
     let headings: Vec<_> = headings.into_iter().map(|(heading, _)| heading).collect();
-    let row = |item: &R| item.cells().into_iter().map(|(_, cell)| cell).collect();
-    rows(&headings, items.iter().map(row).collect(), width)
+    let row = |item: &R| cells(item).into_iter().map(|(_, cell)| cell).collect();
+    list(&headings, items.iter().map(row).collect(), layout)
 }
 
-pub(crate) fn details<D: Detail>(document: &D, width: Option<u16>) -> String {
-    let shown = facts(document.facts(), width);
+pub(crate) fn details<D: Detail>(document: &D, layout: impl Into<Layout>) -> String {
+    let shown = facts(document.facts(), layout.into().width);
     match document.note() {
         Some(note) => format!("{shown}\n\n{note}"),
         None => shown,

@@ -2,13 +2,14 @@
 //! them, because this crate knows only the documents of the API.
 
 use slipway_wire::catalog::{CompositeType, PublishVersion};
+use slipway_wire::problem::FieldError;
 
 /// Functions of the renderer.
 #[derive(Debug, Clone, Copy)]
 pub struct Renderers {
     /// The faults of a version for engine crossplane, by slug and content; the
     /// same that the server reports.
-    pub faults: fn(&str, &PublishVersion) -> Vec<String>,
+    pub faults: fn(&str, &PublishVersion) -> Vec<FieldError>,
     /// The manifests of a DaemonSet as one YAML stream. Contains the token.
     pub daemon_set: fn(&DaemonSet<'_>) -> Result<String, String>,
     /// The role that the control plane's account needs for the composites of a

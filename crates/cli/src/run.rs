@@ -25,6 +25,7 @@ pub async fn run_on(
     renderers: Renderers,
     terminal: &mut Terminal,
 ) -> Exit {
+    let output = options.output;
     let outcome = match command {
         // The demo starts its own server.
         Command::Demo(arguments) => demo::run(&arguments, options.output, terminal).await,
@@ -38,7 +39,7 @@ pub async fn run_on(
     match outcome {
         Ok(()) => Exit::Success,
         Err(error) => {
-            terminal.say(&error.render());
+            terminal.fail(&error, output);
             error.exit()
         }
     }
@@ -50,7 +51,8 @@ async fn connected(
     renderers: Renderers,
     terminal: &mut Terminal,
 ) -> Result<(), Error> {
-    let client = Client::new(&options.server, options.key, options.ca_file.as_deref())?;
+    let key = options.secret_key()?;
+    let client = Client::new(&options.server, key, options.ca_file.as_deref())?;
     let ClientOptions { server, output, .. } = options;
     command.execute(&mut Session { client, server, output, renderers, terminal }).await
 }

@@ -8,10 +8,12 @@ use slipway_wire::deletion::Deletion;
 use crate::arguments::{NamedDeleteArguments, Output};
 use crate::client::{Client, Listed, Listing};
 use crate::error::Error;
+use crate::exit::Exit;
 use crate::kind::{Detail, Kind, Row, details, table};
-use crate::output::{paint, render};
+use crate::output::{Layout, paint, render};
 use crate::renderers::Renderers;
-use crate::terminal::{Terminal, Traits};
+use crate::suggest;
+use crate::terminal::{Terminal, Traits, clean};
 
 pub(crate) struct Session<'a> {
     pub(crate) client: Client,
@@ -33,13 +35,27 @@ impl Session<'_> {
         path: &[&str],
         wanted: impl Into<Listing>,
     ) -> Result<(), Error> {
-        let listed = self.client.list::<R>(path, wanted).await?;
-        self.show_list(&listed);
+        let listed = match self.client.list::<R>(path, wanted).await {
+            Ok(listed) => listed,
+            Err(error) => {
+                let given = path.get(1).copied().unwrap_or_default();
+                return Err(suggest::reference(&self.client, error, given).await);
+            }
+        };
+        let noun = match path.last().copied().unwrap_or_default() {
+            "audit" => "audit entries".to_owned(),
+            noun => noun.replace('-', " "),
+        };
+        self.show_list(&listed, &noun);
         Ok(())
     }
 
     pub(crate) async fn get<K: Kind>(&mut self, reference: &str) -> Result<(), Error> {
-        self.get_at::<K>(&[K::PATH, reference]).await
+        match self.client.get::<K>(&[K::PATH, reference]).await {
+            Ok(found) => self.show_details(&found),
+            Err(error) => return Err(suggest::reference(&self.client, error, reference).await),
+        }
+        Ok(())
     }
 
     pub(crate) async fn get_at<D: Detail + DeserializeOwned>(
@@ -86,18 +102,38 @@ impl Session<'_> {
         let question = format!("Delete {noun} `{reference}`?");
         self.terminal.agree(deletion.yes, &question)?;
         let path = [K::PATH, &reference];
-        let deletion: Deletion = self.client.delete(&path, deletion.reason.as_deref()).await?;
-        self.show_details(&deletion);
+        let deleted = match self.client.delete(&path, deletion.reason.as_deref()).await {
+            Err(error) => Err(suggest::reference(&self.client, error, &reference).await),
+            deleted => deleted,
+        };
+        if let Some(deleted) = self.unless_ignored(deleted, deletion.ignore_not_found)? {
+            self.show_details::<Deletion>(&deleted);
+        }
         Ok(())
     }
 
-    pub(crate) fn show_details(&mut self, document: &impl Detail) {
-        self.show(document, details);
+    /// `None` if there is nothing to delete, and the user does not mind.
+    pub(crate) fn unless_ignored<T>(
+        &mut self,
+        done: Result<T, Error>,
+        ignore_not_found: bool,
+    ) -> Result<Option<T>, Error> {
+        match done {
+            Err(error) if ignore_not_found && error.exit() == Exit::NotFound => {
+                self.terminal.say(&format!("nothing to do: {}", clean(&error.to_string())));
+                Ok(None)
+            }
+            done => done.map(Some),
+        }
+    }
+
+    pub(crate) fn show_details<D: Detail>(&mut self, document: &D) {
+        self.show(document, |document, layout| details(document, layout));
     }
 
     /// Shows a list, and names the quarantined rows that the server left out.
-    pub(crate) fn show_list<R: Row>(&mut self, listed: &Listed<R>) {
-        self.show(&listed.items, |items, width| table(items, width));
+    pub(crate) fn show_list<R: Row>(&mut self, listed: &Listed<R>, noun: &str) {
+        self.show_all(&listed.items, noun);
         if !listed.quarantined.is_empty() {
             self.terminal.say(&format!(
                 "warning: {} left out because their rows are invalid and quarantined: {}",
@@ -107,16 +143,27 @@ impl Session<'_> {
         }
     }
 
+    /// Shows rows; that there is none is no result, so it is said beside it.
+    pub(crate) fn show_all<R: Row>(&mut self, items: &[R], noun: &str) {
+        if items.is_empty() && [Output::Table, Output::Wide].contains(&self.output) {
+            self.terminal.say(&format!("no {noun}"));
+        } else {
+            self.show(&items, |items, width| table(items, width));
+        }
+    }
+
     /// Shows one document; `table` makes the text for people.
     pub(crate) fn show<T: Serialize>(
         &mut self,
         document: &T,
-        table: impl FnOnce(&T, Option<u16>) -> String,
+        table: impl FnOnce(&T, Layout) -> String,
     ) {
         let Traits { width, colours, .. } = self.terminal.traits();
+        let wide = self.output == Output::Wide;
+        let layout = Layout { width, wide, now: self.client.server_time() };
         let text = render(document, self.output, |document| match colours {
-            true => paint(&table(document, width)),
-            false => table(document, width),
+            true => paint(&table(document, layout)),
+            false => table(document, layout),
         });
         self.terminal.print(&text);
     }

@@ -32,18 +32,42 @@ pub(crate) async fn near(
     meant.map(|meant| format!("; did you mean `{}`?", clean(meant))).unwrap_or_default()
 }
 
-/// Adds a suggestion to a refusal because of an unknown name: `given` has the
-/// names by the code of their refusal.
+/// Adds a suggestion to each fault because of an unknown name: `given` has the
+/// names by the code of their fault.
 pub(crate) async fn name(client: &Client, error: Error, given: &[(&str, Option<&str>)]) -> Error {
     let Error::Problem(mut problem) = error else { return error };
-    let refused = given.iter().find(|(code, _)| *code == problem.code);
-    let Some((code, Some(given))) = refused else { return Error::Problem(problem) };
-    let names = match *code {
-        "blueprint_not_found" => ("blueprints", "slug"),
-        "project_not_found" => ("projects", "name"),
-        "credential_not_found" => ("credentials", "name"),
-        _ => return Error::Problem(problem),
-    };
-    problem.message.push_str(&near(client, names, None, given).await);
+    for (code, names) in NAMES {
+        let refused = given.iter().find(|(refused, _)| *refused == code);
+        let Some((_, Some(given))) = refused else { continue };
+        let is_first = problem.code == code;
+        let faults: Vec<_> = problem.errors.iter_mut().filter(|fault| fault.code == code).collect();
+        if !is_first && faults.is_empty() {
+            continue;
+        }
+        let meant = near(client, names, None, given).await;
+        faults.into_iter().for_each(|fault| fault.message.push_str(&meant));
+        if is_first {
+            problem.message.push_str(&meant);
+        }
+    }
     Error::Problem(problem)
 }
+
+/// The same for a name in the path of a request.
+pub(crate) async fn reference(client: &Client, error: Error, given: &str) -> Error {
+    // The server has named what was meant, or the name is in a filter.
+    if given.is_empty() {
+        return error;
+    }
+    let given: Vec<_> = NAMES.iter().map(|(code, _)| (*code, Some(given))).collect();
+    name(client, error, &given).await
+}
+
+/// By the code of the refusal: the list that has the names, and their field.
+const NAMES: [(&str, (&str, &str)); 5] = [
+    ("blueprint_not_found", ("blueprints", "slug")),
+    ("project_not_found", ("projects", "name")),
+    ("credential_not_found", ("credentials", "name")),
+    ("cloud_not_found", ("clouds", "name")),
+    ("cluster_not_found", ("clusters", "name")),
+];

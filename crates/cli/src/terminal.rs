@@ -3,7 +3,9 @@
 
 use std::fmt;
 use std::io::{self, BufRead, BufReader, IsTerminal, Write};
+use std::os::fd::AsFd;
 
+use crate::arguments::Output;
 use crate::error::Error;
 
 /// The streams of a command, and their traits.
@@ -18,6 +20,8 @@ pub struct Terminal {
     failure: Option<io::Error>,
     /// The reader of the results closed the pipe.
     closed: bool,
+    /// Columns of standard error, if it is a terminal.
+    errors_width: Option<u16>,
 }
 
 /// What the streams can do.
@@ -40,14 +44,20 @@ impl Terminal {
         let shown = output.is_terminal();
         let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
             || std::env::var_os("TERM").is_some_and(|value| value == "dumb");
-        let size = rustix::termios::tcgetwinsize(&output).ok();
+        let columns = |stream: &dyn AsFd| {
+            let size = rustix::termios::tcgetwinsize(stream).ok()?;
+            (size.ws_col > 0).then_some(size.ws_col)
+        };
+        let errors_width = columns(&errors).filter(|_| errors.is_terminal());
         let traits = Traits {
             asks: io::stdin().is_terminal() && errors.is_terminal(),
             redraws: errors.is_terminal() && !plain,
             colours: shown && !plain,
-            width: size.filter(|size| shown && size.ws_col > 0).map(|size| size.ws_col),
+            width: columns(&output).filter(|_| shown),
         };
-        Self::new(Box::new(output), Box::new(errors), Box::new(BufReader::new(io::stdin())), traits)
+        let input = Box::new(BufReader::new(io::stdin()));
+        let streams = Self::new(Box::new(output), Box::new(errors), input, traits);
+        Self { errors_width, ..streams }
     }
 
     pub fn new(
@@ -56,7 +66,8 @@ impl Terminal {
         input: Box<dyn BufRead + Send>,
         traits: Traits,
     ) -> Self {
-        Self { output, errors, input, traits, live: false, failure: None, closed: false }
+        let (live, closed, failure, errors_width) = (false, false, None, None);
+        Self { output, errors, input, traits, live, failure, closed, errors_width }
     }
 
     pub fn traits(&self) -> Traits {
@@ -92,9 +103,22 @@ impl Terminal {
     /// below: there is nowhere left to report it, and the result does not
     /// depend on it.
     pub(crate) fn say(&mut self, text: &str) {
+        match self.errors_width {
+            Some(width) => self.write_error(&wrap(text, usize::from(width))),
+            None => self.write_error(text),
+        }
+    }
+
+    fn write_error(&mut self, text: &str) {
         self.finish_live();
         let _ = writeln!(self.errors, "{text}");
         let _ = self.errors.flush();
+    }
+
+    /// Shows why a command failed: for people in lines that fit, for programs as it is.
+    pub fn fail(&mut self, error: &Error, output: Output) {
+        let text = error.render(output);
+        if output == Output::Json { self.write_error(&text) } else { self.say(&text) }
     }
 
     /// Replaces the live line, on terminals that can redraw.
@@ -178,8 +202,48 @@ impl fmt::Debug for Terminal {
     }
 }
 
+/// Breaks lines between words, so that none is longer than `width` but for a word
+/// that is; what was one line stays together by its indentation.
+fn wrap(text: &str, width: usize) -> String {
+    let mut lines = Vec::new();
+    for line in text.lines() {
+        if line.chars().count() <= width {
+            lines.push(line.to_owned());
+            continue;
+        }
+        let indent = line.len() - line.trim_start().len();
+        let mut current = " ".repeat(indent);
+        for word in line.split_whitespace() {
+            let is_first = current.trim().is_empty();
+            let space = usize::from(!is_first);
+            if !is_first && current.chars().count() + space + word.chars().count() > width {
+                lines.push(std::mem::replace(&mut current, " ".repeat(indent + 2)));
+            } else if !is_first {
+                current.push(' ');
+            }
+            current.push_str(word);
+        }
+        lines.push(current);
+    }
+    lines.join("\n")
+}
+
 /// Makes foreign text harmless: a control character could move the cursor, and
 /// a line end could forge a line of ours.
 pub(crate) fn clean(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::wrap;
+
+    #[test]
+    fn lines_are_broken_between_words_and_stay_together() {
+        let text = "error[x]: one two three four\n  field: aaaaaaaaaaaaaaaaaaaaaa b\n";
+        let wrapped =
+            "error[x]: one\n  two three four\n  field:\n    aaaaaaaaaaaaaaaaaaaaaa\n    b";
+        assert_eq!(wrap(text, 16), wrapped);
+        assert_eq!(wrap("a   b", 80), "a   b");
+    }
 }

@@ -60,7 +60,7 @@ const RETRY: Remedy = Remedy {
 };
 const INSPECT: Remedy = Remedy {
     action: "check the evidence and repair the substrate; the loop continues by itself",
-    command: Some("slipway explain resource {id}"),
+    command: None,
     role: "operator",
 };
 const FORCE_DRAIN: Remedy = Remedy {
@@ -135,7 +135,7 @@ impl BlockerCode {
             ],
             Self::ProviderNotReady => &[Remedy {
                 action: "store the credential at the path that the message names, or repair External Secrets on the cluster; the loop continues by itself",
-                command: Some("slipway explain resource {id}"),
+                command: Some("slipway cluster assignments"),
                 role: "admin",
             }],
             Self::NamespaceNotReady => &[Remedy {
@@ -146,7 +146,7 @@ impl BlockerCode {
             Self::SubstrateUnknown => &[
                 Remedy {
                     action: "make the substrate readable again (reachable, same identity, same installation)",
-                    command: Some("slipway explain resource {id}"),
+                    command: Some("slipway cluster list"),
                     role: "admin",
                 },
                 ABANDON,
@@ -200,7 +200,7 @@ impl BlockerCode {
             Self::Unsettled => &[
                 Remedy {
                     action: "read the history and the agent's log for what interrupts Ready again and again",
-                    command: Some("slipway explain resource {id}"),
+                    command: Some("slipway resource history {id}"),
                     role: "operator",
                 },
                 DELETE,
@@ -208,14 +208,14 @@ impl BlockerCode {
             Self::NodeNotDraining => &[
                 Remedy {
                     action: "let the node finish its work, or restart its agent",
-                    command: Some("slipway explain resource {id}"),
+                    command: None,
                     role: "operator",
                 },
                 FORCE_DRAIN,
             ],
             Self::NodeDeregistrationFailed => &[Remedy {
                 action: "repair the seam that the evidence names: the row of the token or of the node, or what failed the drain (the message and the log say how); the loop continues by itself, and the substrate stays until the node has left",
-                command: Some("slipway explain resource {id}"),
+                command: None,
                 role: "admin",
             }],
             Self::RowInvalid => &[Remedy {
@@ -225,7 +225,7 @@ impl BlockerCode {
             }],
             Self::InternalError => &[Remedy {
                 action: "read the error and the control plane's log; the loop retries by itself, at most one sweep interval later",
-                command: Some("slipway explain resource {id}"),
+                command: None,
                 role: "admin",
             }],
             Self::ClusterNotServed => &[
@@ -393,6 +393,18 @@ mod tests {
         }
     }
 
+    /// `explain`, `resource get` and `resource list` show blockers: nobody is told to run them
+    /// again.
+    #[test]
+    fn no_remedy_leads_back_to_itself() {
+        let shown_by =
+            ["slipway explain resource", "slipway resource get", "slipway resource list"];
+        let codes = BlockerCode::ALL.iter().flat_map(|code| code.remedies());
+        for command in codes.chain(OF_FAILED).filter_map(|remedy| remedy.command) {
+            assert!(!shown_by.iter().any(|verb| command.starts_with(verb)), "{command}");
+        }
+    }
+
     /// Both codes show while a node is drained; force ends the wait in either case.
     #[test]
     fn the_blockers_of_a_drain_name_force() {
@@ -434,7 +446,7 @@ mod tests {
                 assert!(section.contains(part), "{code} does not say {part}");
             }
             let verbs = code.remedies().iter().filter_map(|remedy| remedy.command);
-            for command in verbs.filter(|command| !command.contains("explain")) {
+            for command in verbs {
                 // The words before the placeholder and the flags.
                 let verb = command.split([' ', '{']).take(3).collect::<Vec<_>>().join(" ");
                 let verb = verb.split(" --").next().unwrap_or_default();

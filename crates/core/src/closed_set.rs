@@ -20,12 +20,12 @@ macro_rules! closed_set {
                 Self::ALL.iter().copied().find(|item| item.as_str() == text)
             }
 
-            /// The member that a field of a request names; the refusal lists them all.
+            /// The member that a field of a request names; the refusal names the
+            /// nearest, or lists them all.
             pub fn parse_field(field: &str, text: &str) -> Result<Self, $crate::error::Refusal> {
                 Self::parse(text).ok_or_else(|| {
                     let all: Vec<_> = Self::ALL.iter().map(|item| item.as_str()).collect();
-                    let problem = format!("must be one of {}", all.join(", "));
-                    $crate::error::Refusal::invalid(field, problem)
+                    $crate::nearest::not_one_of(field, text, &all)
                 })
             }
         }

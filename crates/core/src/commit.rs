@@ -311,7 +311,7 @@ mod tests {
             why: String::new(),
         };
         let about = About::new(id).of(attempt.project_id()).at(revision.next());
-        let entry = AuditEntry::new("test.change", &Actor::new("loop:test"), about, now);
+        let entry = AuditEntry::new("resource.relabel", &Actor::new("loop:test"), about, now);
         let announced = Commit {
             writes: vec![Write::Broker(BrokerWrite::AttemptUpdate(attempt.clone())), release],
             events: vec![announce(READY, &attempt, revision.next(), now)],

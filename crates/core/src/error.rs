@@ -141,11 +141,46 @@ pub struct Refusal {
     /// The input field at fault, where there is one.
     pub field: Option<String>,
     pub details: Option<Value>,
+    /// Further faults of the same input; none of them has others itself. Boxed, since
+    /// almost no refusal has any, and every error that carries one would be larger.
+    #[expect(clippy::box_collection, reason = "one word instead of three")]
+    others: Option<Box<Vec<Refusal>>>,
 }
 
 impl Refusal {
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), field: None, details: None }
+        Self { kind, message: message.into(), field: None, details: None, others: None }
+    }
+
+    /// Every fault of an input as one refusal, in this order; the first names
+    /// its kind. A field is named once. Fine if there is none.
+    pub fn all(faults: impl IntoIterator<Item = Self>) -> Result<(), Self> {
+        let mut all: Vec<Self> = Vec::new();
+        for mut fault in faults {
+            let others = fault.others.take().map(|others| *others).unwrap_or_default();
+            for fault in std::iter::once(fault).chain(others) {
+                let known = fault.field.is_some() && all.iter().any(|one| one.field == fault.field);
+                if !known {
+                    all.push(fault);
+                }
+            }
+        }
+        let mut all = all.into_iter();
+        match all.next() {
+            None => Ok(()),
+            Some(first) if all.len() == 0 => Err(first),
+            Some(first) => Err(Self { others: Some(Box::new(all.collect())), ..first }),
+        }
+    }
+
+    /// Further faults of the same input.
+    pub fn others(&self) -> &[Self] {
+        self.others.as_deref().map_or(&[], Vec::as_slice)
+    }
+
+    /// This fault and the others.
+    pub fn faults(&self) -> impl Iterator<Item = &Self> {
+        std::iter::once(self).chain(self.others())
     }
 
     pub fn at(mut self, field: impl Into<String>) -> Self {
@@ -162,6 +197,14 @@ impl Refusal {
         let field = field.into();
         Self::new(ErrorKind::InvalidInput, format!("`{field}` {problem}")).at(field)
     }
+}
+
+/// The value, or `None` and one more fault.
+pub fn or_fault<T, E: Into<Refusal>>(
+    checked: Result<T, E>,
+    faults: &mut Vec<Refusal>,
+) -> Option<T> {
+    checked.map_err(|fault| faults.push(fault.into())).ok()
 }
 
 impl From<InvalidText> for Refusal {
@@ -181,6 +224,21 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+
+    #[test]
+    fn faults_become_one_refusal_that_names_each_field_once() {
+        assert_eq!(Refusal::all([]), Ok(()));
+        let inner = Refusal::all([Refusal::invalid("b", "is wrong"), Refusal::invalid("c", "too")]);
+        let refusal = Refusal::all([
+            Refusal::invalid("a", "is wrong"),
+            inner.unwrap_err(),
+            Refusal::invalid("b", "is wrong in another way"),
+        ])
+        .unwrap_err();
+        let fields: Vec<_> = refusal.faults().map(|fault| fault.field.as_deref()).collect();
+        assert_eq!(fields, [Some("a"), Some("b"), Some("c")]);
+        assert!(refusal.others().iter().all(|fault| fault.others.is_none()));
+    }
 
     #[test]
     fn codes_are_unique_and_snake_case() {

@@ -288,8 +288,8 @@ pub fn mk_declaration() -> Declaration {
     Declaration {
         resource_id: ResourceId::new(uuid(11)),
         provisioned_resource_id: ProvisionedResourceId::new(uuid(10)),
-        handle: Handle::parse("web-1").expect("a fixture is valid"),
-        labels: Labels::default(),
+        handle: "web-1".to_owned(),
+        labels: BTreeMap::new(),
         project: "default".to_owned(),
         blueprint: "local-node".to_owned(),
         version: None,

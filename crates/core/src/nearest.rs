@@ -1,5 +1,18 @@
 //! "Did you mean": which of the known names a mistyped one is nearest to.
 
+use crate::error::Refusal;
+
+/// Refuses a text that is none of the known ones: names the nearest, or lists them
+/// all if none is near.
+pub fn not_one_of(field: &str, given: &str, known: &[&str]) -> Refusal {
+    let shown: String = given.chars().filter(|c| !c.is_control()).take(63).collect();
+    let problem = match nearest(given, known.iter().copied()) {
+        Some(meant) => format!("is `{shown}`, which is not known; did you mean `{meant}`?"),
+        None => format!("is `{shown}`; it must be one of {}", known.join(", ")),
+    };
+    Refusal::invalid(field, problem)
+}
+
 /// The known name that a person most likely meant, if one is near enough: a
 /// third of its letters may be wrong, at least one and at most three. Among
 /// equally near names the first one wins.
@@ -7,6 +20,9 @@ pub fn nearest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Opt
     let mut best: Option<(usize, &str)> = None;
     for name in known {
         let allowed = (name.chars().count() / 3).clamp(1, 3);
+        if given.chars().count().abs_diff(name.chars().count()) > allowed {
+            continue;
+        }
         let distance = distance(&normalised(given), &normalised(name));
         if distance <= allowed && best.is_none_or(|(least, _)| distance < least) {
             best = Some((distance, name));

@@ -111,29 +111,37 @@ impl Labels {
     const MAX_VALUE: usize = 256;
 
     pub fn parse(labels: BTreeMap<String, String>) -> Result<Self, InvalidText> {
-        if labels.len() > Self::MAX_COUNT {
-            return Err(InvalidText::new("labels", "must be at most 64"));
+        let fault = Self::faults(&labels).next();
+        match fault {
+            Some(fault) => Err(fault),
+            None => Ok(Self(labels)),
         }
-        for (key, value) in &labels {
+    }
+
+    /// What is wrong with these.
+    pub fn faults(labels: &BTreeMap<String, String>) -> impl Iterator<Item = InvalidText> {
+        let too_many = (labels.len() > Self::MAX_COUNT)
+            .then(|| InvalidText::new("labels", "must be at most 64"));
+        let wrong = labels.iter().take(Self::MAX_COUNT).filter_map(|(key, value)| {
             let key_valid = (1..=Self::MAX_KEY).contains(&key.len())
                 && key
                     .chars()
                     .all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/'));
             if !key_valid {
                 let shown: String = key.chars().filter(|c| !c.is_control()).take(63).collect();
-                return Err(InvalidText::new(
+                return Some(InvalidText::new(
                     format!("labels.{shown}"),
                     "must have a key of 1 to 63 letters, digits or - _ . /",
                 ));
             }
-            if value.chars().count() > Self::MAX_VALUE || value.contains('\0') {
-                return Err(InvalidText::new(
+            (value.chars().count() > Self::MAX_VALUE || value.contains('\0')).then(|| {
+                InvalidText::new(
                     format!("labels.{key}"),
                     "must have a value of at most 256 characters without U+0000",
-                ));
-            }
-        }
-        Ok(Self(labels))
+                )
+            })
+        });
+        too_many.into_iter().chain(wrong)
     }
 
     pub fn as_map(&self) -> &BTreeMap<String, String> {

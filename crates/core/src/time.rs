@@ -16,6 +16,20 @@ pub struct Timestamp(i64);
 #[error("`{0}` is not a time: expected RFC 3339 such as 2026-01-31T12:00:00Z")]
 pub struct InvalidTimestamp(String);
 
+/// A length of time as people write it: `90s`, `5m`, `1h 30m`, `8d`; a day is
+/// 24 hours. Zero is fine, less is not.
+pub fn parse_duration(text: &str) -> Result<Duration, InvalidDuration> {
+    let days_are_24_hours = jiff::SpanRelativeTo::days_are_24_hours();
+    let span = text.trim().parse::<jiff::Span>().ok();
+    let length = span.and_then(|span| span.to_duration(days_are_24_hours).ok());
+    length.and_then(|length| Duration::try_from(length).ok()).ok_or(InvalidDuration)
+}
+
+/// A text that is not a length of time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("must be a number with ms, s, m, h or d, such as 90s, 5m, 1h or 8d")]
+pub struct InvalidDuration;
+
 impl Timestamp {
     /// The epoch; no stored row may carry it (see the aggregate invariants).
     pub const ZERO: Self = Self(0);
@@ -32,9 +46,20 @@ impl Timestamp {
         self.0 == 0
     }
 
+    /// The time of an HTTP `Date`, such as `Sat, 31 Jan 2026 12:00:00 GMT`.
+    pub fn from_http_date(text: &str) -> Option<Self> {
+        let date = jiff::fmt::rfc2822::parse(text).ok()?;
+        Some(Self(date.timestamp().as_microsecond()))
+    }
+
     /// Saturates at the end of representable time.
     pub fn plus(self, duration: Duration) -> Self {
         Self(self.0.saturating_add(i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)))
+    }
+
+    /// Saturates at the beginning of representable time.
+    pub fn minus(self, duration: Duration) -> Self {
+        Self(self.0.saturating_sub(i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)))
     }
 
     /// How long after `earlier` this is; zero if it is not after it.
@@ -86,11 +111,37 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_date_of_http_is_read() {
+        let date = Timestamp::from_http_date("Sat, 31 Jan 2026 12:00:00 GMT").unwrap();
+        assert_eq!(date.to_string(), "2026-01-31T12:00:00.000000Z");
+        assert_eq!(Timestamp::from_http_date("yesterday"), None);
+    }
+
+    #[test]
     fn text_and_value_agree() {
         let moment: Timestamp = "2026-01-31T12:00:00.000001Z".parse().unwrap();
         assert_eq!(moment.to_string(), "2026-01-31T12:00:00.000001Z");
         assert_eq!(moment.to_string().parse(), Ok(moment));
         assert!("yesterday".parse::<Timestamp>().is_err());
+    }
+
+    #[test]
+    fn lengths_of_time_have_a_unit() {
+        const HOUR: u64 = 3_600_000;
+        for (text, milliseconds) in [
+            ("200ms", 200),
+            ("90s", 90_000),
+            ("5m", 300_000),
+            ("1h", HOUR),
+            ("1h 30m", HOUR + HOUR / 2),
+            ("8d", 8 * 24 * HOUR),
+            ("0s", 0),
+        ] {
+            assert_eq!(parse_duration(text), Ok(Duration::from_millis(milliseconds)), "{text}");
+        }
+        for bad in ["", "5", "m", "-5s", "1y", "99999999999999999999s", "soon"] {
+            assert!(parse_duration(bad).is_err(), "{bad}");
+        }
     }
 
     #[test]

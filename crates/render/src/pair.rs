@@ -133,9 +133,11 @@ fn site(strategy: InjectionStrategy, xrd: &Xrd) -> Option<Fault> {
     })
 }
 
-/// The faults as a refusal: the code of the first, and all in the details.
+/// The faults as one refusal, and in its details with their remedies.
 pub fn refusal(faults: &[Fault]) -> Refusal {
-    let Some(first) = faults.first() else {
+    let each =
+        faults.iter().map(|fault| Refusal::new(code(fault), fault.to_string()).at(&fault.field));
+    let Err(refusal) = Refusal::all(each) else {
         return Refusal::new(ErrorKind::BlueprintPairInvalid, "the documents do not fit");
     };
     let of = |fault: &Fault| {
@@ -146,9 +148,7 @@ pub fn refusal(faults: &[Fault]) -> Refusal {
         })
     };
     let problems: Vec<_> = faults.iter().map(of).collect();
-    Refusal::new(code(first), first.to_string())
-        .at(first.field.clone())
-        .with(json!({ "problems": problems }))
+    refusal.with(json!({ "problems": problems }))
 }
 
 fn code(fault: &Fault) -> ErrorKind {

@@ -13,7 +13,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value};
 use slipway_core::error::{ErrorKind, Refusal};
-use slipway_wire::problem::{MEDIA_TYPE, Problem};
+use slipway_wire::problem::{FieldError, MEDIA_TYPE, Problem};
 use tracing::Level;
 
 use crate::correlation::CorrelationId;
@@ -224,8 +224,22 @@ fn problem(rejection: &Rejection, instance: String, correlation_id: String) -> P
         code: code.to_owned(),
         message: refusal.message.clone(),
         details: details(refusal),
+        errors: errors(refusal),
         correlation_id,
     }
+}
+
+/// The faults of the input; none if no field is at fault.
+fn errors(refusal: &Refusal) -> Vec<FieldError> {
+    if refusal.field.is_none() && refusal.others().is_empty() {
+        return Vec::new();
+    }
+    let of = |fault: &Refusal| FieldError {
+        field: fault.field.clone().unwrap_or_default(),
+        code: fault.kind.code().to_owned(),
+        message: fault.message.clone(),
+    };
+    refusal.faults().map(of).collect()
 }
 
 /// The details of the refusal, plus the field at fault.

@@ -39,7 +39,7 @@ mod trace_parent;
 pub use catalog::submitted_content;
 pub use events::{EventStreams, StreamLimits, event_document};
 pub use metrics::{LoopMetrics, Metrics};
-pub use openapi::document as openapi_document;
+pub use openapi::{document as openapi_document, metadata_schema};
 pub use rate::RateLimits;
 pub use router::{TABLE, probe_router, router};
 pub use routes::Route;

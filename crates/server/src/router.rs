@@ -37,6 +37,7 @@ pub static TABLE: LazyLock<Vec<Route>> = LazyLock::new(|| {
 pub fn router(state: ServerState) -> Router {
     layered(
         probes()
+            .route("/", get(openapi::home))
             .route("/openapi.json", get(openapi::machines))
             .route("/docs", get(openapi::people))
             .route("/docs/problems/{code}", get(openapi::problem))

@@ -1,9 +1,13 @@
 //! The command line.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
+use std::process::ExitCode;
 
-use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use slipway_agent::node::NodeOptions;
+use slipway_cli::{Exit, Output};
 
 use crate::config::{InstallationArguments, Layer};
 
@@ -22,6 +26,60 @@ pub(crate) struct Arguments {
 
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+/// Parses the command line. An answer that clap gives itself, such as help or what is
+/// wrong, is printed, and its exit code returned.
+pub(crate) fn parse(words: &[OsString]) -> Result<(ArgMatches, Arguments), ExitCode> {
+    let mut command = command_line();
+    let parsed = command.try_get_matches_from_mut(words).and_then(|matches| {
+        Arguments::from_arg_matches(&matches).map(|arguments| (matches, arguments))
+    });
+    parsed.map_err(|error| {
+        command.build();
+        let command = innermost(&mut command, words);
+        if error.kind() == ErrorKind::MissingSubcommand && !wants_json(words) {
+            // Without a variable of the environment, clap shows the help itself.
+            slipway_cli::say(command.render_help().to_string().trim_end());
+            return Exit::Usage.into();
+        }
+        let error = with_plain_usage(error, command);
+        if error.use_stderr() && wants_json(words) {
+            let message = error.render().to_string().trim_end().to_owned();
+            slipway_cli::fail(&slipway_cli::Error::Usage(message), Output::Json);
+        } else {
+            // Nobody is left to hear that this failed.
+            let _ = error.print();
+        }
+        if error.use_stderr() { Exit::Usage.into() } else { Exit::Success.into() }
+    })
+}
+
+/// The command that the words name, as far as they name one.
+fn innermost<'a>(command: &'a mut clap::Command, words: &[OsString]) -> &'a mut clap::Command {
+    words.iter().skip(1).fold(command, |command, word| {
+        match command.find_subcommand(word).is_some() {
+            true => {
+                command.find_subcommand_mut(word).unwrap_or_else(|| unreachable!("it is there"))
+            }
+            false => command,
+        }
+    })
+}
+
+/// clap's usage in an error repeats what is set already, also by the environment.
+fn with_plain_usage(mut error: clap::Error, command: &mut clap::Command) -> clap::Error {
+    if error.get(ContextKind::Usage).is_some() {
+        error.insert(ContextKind::Usage, ContextValue::StyledStr(command.render_usage()));
+    }
+    error
+}
+
+/// Whether `-o json` is among the words, which clap did not get to read.
+fn wants_json(words: &[OsString]) -> bool {
+    let words: Vec<_> = words.iter().filter_map(|word| word.to_str()).collect();
+    let joined = words.iter().any(|word| ["-ojson", "-o=json", "--output=json"].contains(word));
+    joined || words.windows(2).any(|pair| matches!(pair, ["-o" | "--output", "json"]))
 }
 
 /// The whole command line, with the examples in its help.
@@ -109,6 +167,8 @@ pub(crate) enum Subject {
     Cli,
     /// docs/openapi.json
     Api,
+    /// docs/blueprint-metadata.schema.json
+    Blueprint,
 }
 
 #[derive(Debug, Subcommand)]

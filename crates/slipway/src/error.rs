@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use slipway_app::ports::substrate::Error as SubstrateError;
+use slipway_cli::Exit;
 use slipway_core::ErrorKind;
 use slipway_server::TlsError;
 use slipway_store::{BackupError, DirectoryError, OpenError};
@@ -61,6 +62,23 @@ impl Error {
     /// later.
     pub(crate) fn is_database_away(&self) -> bool {
         matches!(self, Self::App(error) if error.is_logged() && error.kind() == ErrorKind::Unavailable)
+    }
+
+    /// A setting is at fault, or the start failed.
+    pub(crate) fn exit(&self) -> Exit {
+        match self {
+            Self::Client(error) => error.exit(),
+            Self::Config(_)
+            | Self::Tls(_)
+            | Self::NodeAuthorities { .. }
+            | Self::FolderUnusable { .. }
+            | Self::Directory(DirectoryError::Unusable { .. })
+            | Self::Store(
+                OpenError::InvalidUrl | OpenError::Directory(DirectoryError::Unusable { .. }),
+            ) => Exit::Usage,
+            Self::App(error) if error.kind() == ErrorKind::InvalidInput => Exit::Usage,
+            _ => Exit::Refused,
+        }
     }
 
     pub(crate) fn code(&self) -> &'static str {

@@ -16,17 +16,16 @@ mod up;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::{ArgMatches, FromArgMatches};
-use slipway_cli::Exit;
+use clap::ArgMatches;
+use slipway_cli::{Exit, Output};
 
 use crate::arguments::{Arguments, Command};
 use crate::error::Error;
 
 fn main() -> ExitCode {
-    let matches = arguments::command_line().get_matches();
-    let arguments = match Arguments::from_arg_matches(&matches) {
-        Ok(arguments) => arguments,
-        Err(error) => error.exit(),
+    let (matches, arguments) = match arguments::parse(&std::env::args_os().collect::<Vec<_>>()) {
+        Ok(parsed) => parsed,
+        Err(exit) => return exit,
     };
     let runtime = match &arguments.command {
         // A node agent is idle for months, so one thread is enough.
@@ -40,7 +39,10 @@ fn main() -> ExitCode {
             runtime.shutdown_timeout(Duration::from_secs(1));
             code
         }
-        Err(error) => report("runtime_failed", &error.to_string()),
+        Err(error) => {
+            let message = error.to_string();
+            report("runtime_failed", &message, Exit::Refused, arguments.client.output)
+        }
     }
 }
 
@@ -67,15 +69,15 @@ async fn run(arguments: Arguments, matches: &ArgMatches) -> ExitCode {
     match outcome {
         Ok(exit) => exit.into(),
         Err(Error::Client(error)) => {
-            slipway_cli::say(&error.render());
+            slipway_cli::fail(&error, output);
             error.exit().into()
         }
-        Err(error) => report(error.code(), &error.to_string()),
+        Err(error) => report(error.code(), &error.to_string(), error.exit(), output),
     }
 }
 
-#[expect(clippy::print_stderr, reason = "the last word of a command that failed")]
-fn report(code: &str, message: &str) -> ExitCode {
-    eprintln!("error[{code}]: {message}");
-    ExitCode::FAILURE
+fn report(code: &'static str, message: &str, exit: Exit, output: Output) -> ExitCode {
+    let (message, errors) = (message.to_owned(), Vec::new());
+    slipway_cli::fail(&slipway_cli::Error::Faults { code, message, errors, exit }, output);
+    exit.into()
 }

@@ -1,4 +1,5 @@
-//! Generates completions, manual pages, `docs/cli.md` and `docs/openapi.json`.
+//! Generates completions, manual pages, `docs/cli.md`, `docs/openapi.json` and
+//! `docs/blueprint-metadata.schema.json`.
 
 mod markdown;
 
@@ -28,6 +29,9 @@ pub(crate) fn pages(folder: &Path) -> Result<Exit, Error> {
 pub(crate) fn reference(about: Subject) -> Result<Exit, Error> {
     match about {
         Subject::Cli => commands(),
+        Subject::Blueprint => {
+            print(format!("{:#}\n", slipway_server::metadata_schema()).as_bytes())
+        }
         Subject::Api => print(format!("{:#}\n", slipway_server::openapi_document()).as_bytes()),
     }
 }

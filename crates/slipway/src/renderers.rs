@@ -5,12 +5,14 @@ use slipway_cli::{DaemonSet, Renderers};
 use slipway_core::catalog::Name;
 use slipway_core::catalog::blueprint::VersionContent;
 use slipway_core::catalog::blueprint_version::{CompositeScope, CompositeType};
+use slipway_core::error::Refusal;
 use slipway_core::secret::Secret;
 use slipway_render::cloud_init::NodeConfig;
 use slipway_render::daemon_set::{Bundle, TokenOutput};
 use slipway_render::{definitions, pair};
 use slipway_server::submitted_content;
 use slipway_wire::catalog::{self, PublishVersion};
+use slipway_wire::problem::FieldError;
 
 pub(crate) const RENDERERS: Renderers = Renderers { faults, daemon_set, role };
 
@@ -20,18 +22,17 @@ const ORPHAN_AFTER_MS: u64 = 600_000;
 
 /// The faults for which a server would refuse this version of a blueprint of
 /// engine crossplane.
-fn faults(slug: &str, version: &PublishVersion) -> Vec<String> {
-    if let Err(invalid) = Name::parse("slug", slug) {
-        return vec![invalid.to_string()];
-    }
-    let content = match VersionContent::check(submitted_content(version.clone())) {
-        Ok(content) => content,
-        Err(refusal) => return vec![refusal.to_string()],
+fn faults(slug: &str, version: &PublishVersion) -> Vec<FieldError> {
+    let slug = Name::parse("slug", slug).err().map(Refusal::from);
+    let (content, faults) = VersionContent::draft(submitted_content(version.clone()));
+    let documents = pair::check(&content).err().map(|faults| pair::refusal(&faults));
+    let refusal = Refusal::all(slug.into_iter().chain(faults).chain(documents)).err();
+    let fault = |fault: &Refusal| FieldError {
+        field: fault.field.clone().unwrap_or_default(),
+        code: fault.kind.code().to_owned(),
+        message: fault.message.clone(),
     };
-    match pair::check(&content) {
-        Ok(_) => Vec::new(),
-        Err(faults) => faults.iter().map(ToString::to_string).collect(),
-    }
+    refusal.iter().flat_map(Refusal::faults).map(fault).collect()
 }
 
 /// The role that the control plane's account needs for composites of this type.

@@ -11,7 +11,7 @@ mod listeners;
 mod loops;
 mod mode;
 mod partitions;
-mod preflight;
+pub(crate) mod preflight;
 mod seeding;
 mod stop;
 mod worker;
@@ -32,7 +32,7 @@ use slipway_controller::Shutdown;
 use slipway_core::access::rate::Rate;
 use slipway_core::ids::InstallationId;
 use slipway_render::local_node::NodeSettings;
-use slipway_server::{EventStreams, Metrics, RateLimits, ServerState, StreamLimits, Tls};
+use slipway_server::{EventStreams, Metrics, RateLimits, ServerState, StreamLimits};
 use slipway_store::StoreConfig;
 use slipway_substrate::local::{LocalConfig, LocalSubstrate};
 
@@ -54,14 +54,12 @@ pub(crate) async fn up(layer: Box<Layer>) -> Result<(), Error> {
     let mut signals = stop::Signals::listen(config.stop_with_stdin)?;
 
     // Files and ports before the database: the cheaper refusals first.
-    let tls = config.tls.clone().map(Tls::open).transpose()?;
-    let authorities = listeners::authorities(&config).await?;
+    let preflight::Checked { tls, authorities } = preflight::check(&config)?;
     let listener = listeners::bind(&config).await?;
     let probes = listeners::bind_probes(&config).await?;
     let address = listener.local_addr().map_err(Error::io("read the address"))?;
     let url = config.public_url.clone().unwrap_or_else(|| config.url_at(address));
 
-    preflight::check(&config)?;
     let worker = worker::Worker::take(&config.data_dir)?;
     let store = slipway_store::open(StoreConfig {
         max_connections: config.database_connections,

@@ -95,6 +95,11 @@ impl SqliteFile {
 }
 
 impl StoreConfig {
+    /// Refuses a URL that names no database that the store can use.
+    pub fn check(&self) -> Result<(), OpenError> {
+        self.target().map(|_| ())
+    }
+
     pub(crate) fn target(&self) -> Result<Target, OpenError> {
         if let Some(path) = self.url.strip_prefix("sqlite:") {
             return SqliteFile::parse(path).map(Target::Sqlite);

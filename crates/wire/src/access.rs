@@ -38,6 +38,9 @@ pub struct ApiKey {
     pub id: String,
     pub name: String,
     pub role: String,
+    /// The name of the project.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
     pub project_id: Option<String>,
     /// `usable`, `expired`, `revoked`, or `project_deleted`: its project is gone.
     pub state: String,
@@ -73,10 +76,20 @@ pub struct AuditEntry {
     pub at: String,
     /// `key:<name>`, `node:<id>`, `loop:<name>` or `replica:<name>`.
     pub actor: String,
+    /// The host name of an actor that is a node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub actor_name: Option<String>,
     /// `<kind>.<verb>`, such as `resource.declare`.
     pub verb: String,
     pub kind: String,
+    /// The name of what was changed, also after its deletion; of an attempt and a token that of their
+    /// resource.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subject: Option<String>,
     pub subject_id: String,
+    /// The name of the project.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
     pub project_id: Option<String>,
     pub reason: Option<String>,
     pub details: Value,

@@ -39,6 +39,9 @@ pub struct DeclareResource {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Resource {
     pub id: String,
+    /// The name of its project.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
     pub project_id: String,
     pub handle: String,
     pub labels: BTreeMap<String, String>,
@@ -69,6 +72,12 @@ pub struct ResourceDetail {
     pub resource: Resource,
     /// What the last recorded observation found; `null` before the first one.
     pub observed: Option<Value>,
+    /// Since when it has been observed so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_since: Option<String>,
+    /// Nobody checks it any more: it may be out of date.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub observed_stale: bool,
     /// Newest first, at most a hundred.
     #[serde(default)]
     pub attempts: Vec<AttemptSummary>,

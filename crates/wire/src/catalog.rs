@@ -116,6 +116,9 @@ pub struct UpdateCredential {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Credential {
     pub id: String,
+    /// The name of its cloud.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cloud: Option<String>,
     pub cloud_id: String,
     pub name: String,
     pub kv_mount: String,
@@ -130,6 +133,9 @@ pub struct Credential {
 /// One line of `GET /api/v1/projects/{project}/credentials`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct CredentialAssignment {
+    /// The name of the project.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
     pub project_id: String,
     pub assigned_at: String,
     pub credential: Credential,
@@ -219,6 +225,41 @@ pub struct PublishVersion {
     /// engine crossplane only.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub install_definitions: bool,
+}
+
+/// `metadata.json` in the folder of a blueprint, beside `xrd.yaml` and
+/// `composition.yaml`.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Metadata {
+    /// For editors: where the JSON Schema of this file is.
+    #[serde(rename = "$schema", default, skip_serializing_if = "Option::is_none")]
+    pub schema: Option<String>,
+    /// The name of the blueprint and of the folder.
+    #[schema(pattern = "^[a-z0-9]([a-z0-9-]*[a-z0-9])?$", max_length = 63)]
+    pub slug: String,
+    /// What people call it; the slug if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(min_length = 1, max_length = 128)]
+    pub display_name: Option<String>,
+    /// What it makes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 4096)]
+    pub description: Option<String>,
+    /// The version that is published; the same as the served version of the XRD.
+    #[schema(pattern = "^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$", max_length = 63)]
+    pub version: String,
+    /// The providers that it is made for, as clouds name them.
+    #[schema(min_items = 1, max_items = 32)]
+    pub provider_kinds: Vec<String>,
+    /// How the bootstrap token gets to the node.
+    pub injection_strategy: String,
+    /// The parameters that a declaration may give; none if not given.
+    #[serde(default)]
+    pub parameter_schema: ParameterSchema,
+    /// Whether a node enrols for it; `node` if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mesh_role: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

@@ -9,6 +9,9 @@ use utoipa::ToSchema;
 pub struct Deletion {
     pub id: String,
     pub kind: String,
+    /// The name of what is deleted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
     pub target_id: String,
     /// `scheduled`, `running`, `done`, `purging`, `purged`, `cancelled`, `restored`.
     pub state: String,
@@ -23,6 +26,9 @@ pub struct Deletion {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct DeletionMember {
     pub kind: String,
+    /// Its name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
     pub id: String,
 }
 
@@ -35,6 +41,9 @@ pub struct Leak {
     pub kind: String,
     /// `open` or `resolved`.
     pub state: String,
+    /// The handle of the resource of that attempt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resource: Option<String>,
     /// The attempt that it is about, if its object names one.
     pub provisioned_resource_id: Option<String>,
     /// The cluster that it was found on. Not known where the resource loop

@@ -1,5 +1,5 @@
-//! Serde types of the protocols that Slipway speaks. No behaviour and no
-//! dependency on the domain: both ends of a wire may use this crate, and a
+//! Serde types of the protocols that Slipway speaks. No behaviour but that of reading
+//! them ([`parse`]), and no dependency on the domain: both ends of a wire may use this crate, and a
 //! change here is a change of a published contract.
 //!
 //! Our own JSON API under `/api/v1` has a module per room, and beside them what all rooms
@@ -9,6 +9,7 @@
 
 pub mod blocker;
 pub mod list;
+pub mod parse;
 pub mod problem;
 
 pub mod access;

@@ -30,6 +30,9 @@ pub struct Node {
     pub registered: bool,
     /// `unknown`, `healthy`, `stale` or `unreachable`.
     pub reachability: String,
+    /// How long nothing was heard of a registered node that is `stale` or `unreachable`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub silent_seconds: Option<u64>,
     pub registered_at: String,
     pub last_heartbeat_at: Option<String>,
     pub drain_requested_at: Option<String>,
@@ -68,6 +71,9 @@ fn node() -> String {
 pub struct Token {
     pub token_id: String,
     pub project_id: String,
+    /// The handle of the resource that it is for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resource: Option<String>,
     pub provisioned_resource_id: String,
     pub kind: String,
     /// `usable`, `consumed`, `revoked` or `expired`.

@@ -42,6 +42,12 @@ pub struct Explanation {
     pub facts: BTreeMap<String, Value>,
     /// What the last observation of the substrate found.
     pub observed: Value,
+    /// Since when it has been observed so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_since: Option<String>,
+    /// Nobody checks it any more: it may be out of date.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub observed_stale: bool,
     pub node: Option<Node>,
     pub blockers: Vec<Blocker>,
     /// What belongs to it and is of interest, with its blockers.

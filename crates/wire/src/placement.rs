@@ -97,7 +97,13 @@ pub struct AbandonCluster {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ClusterAssignment {
+    /// The name of the project.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
     pub project_id: String,
+    /// The name of the cluster.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<String>,
     pub cluster_id: String,
     pub namespace: String,
     /// `Pending`, `Provisioning`, `Ready`, `Degraded`, `Terminating` or `Deleted`.
@@ -119,6 +125,9 @@ pub struct ClusterAssignment {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ProviderStatus {
     pub provider: String,
+    /// The name of the credential.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub credential: Option<String>,
     pub credential_id: String,
     /// `Waiting`, `Ready` or `Releasing`.
     pub phase: String,

@@ -25,6 +25,21 @@ pub struct Problem {
     pub message: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<serde_json::Value>,
+    /// Every fault of the input, the one of `code` and `message` first. Empty if no
+    /// field is at fault.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub errors: Vec<FieldError>,
     /// Names this one answer in the server's log.
     pub correlation_id: String,
+}
+
+/// One fault of the input.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct FieldError {
+    /// The path of the field, such as `parameters.size`; empty for the whole body.
+    pub field: String,
+    /// Stable, snake_case.
+    pub code: String,
+    /// What is wrong, and what to do about it.
+    pub message: String,
 }

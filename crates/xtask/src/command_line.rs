@@ -20,7 +20,7 @@ The chores of a contributor.
   cargo xtask kube up            a real Kubernetes API to try things on, until Ctrl-C;
                                  `kube --help` has the options
   cargo xtask tidy               only the rules of the tree
-  cargo xtask generate           writes what is generated: docs/cli.md and docs/openapi.json
+  cargo xtask generate           writes what is generated: docs/cli.md, docs/openapi.json, the schema of metadata.json
                                  from the code, deploy/manifests and deploy/rbac from
                                  the chart
   cargo xtask chart              only what is generated from the chart, and its checks

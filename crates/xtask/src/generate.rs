@@ -16,7 +16,12 @@ pub fn run(root: &Path) -> anyhow::Result<Verdict> {
     let cargo = Cargo::new(root);
     cargo.run(&["build", "--package", "slipway"])?;
     let program = cargo.built("debug", "slipway");
-    for (about, path) in [("cli", "docs/cli.md"), ("api", "docs/openapi.json")] {
+    let generated = [
+        ("cli", "docs/cli.md"),
+        ("api", "docs/openapi.json"),
+        ("blueprint", "docs/blueprint-metadata.schema.json"),
+    ];
+    for (about, path) in generated {
         let output = Command::new(&program)
             .args(["reference", about])
             .stdin(Stdio::null())

@@ -2,7 +2,9 @@
 //! answer is the same whatever is wrong with a key.
 
 use slipway_core::access::api_key::ApiKey;
-use slipway_core::access::api_key_rules::{self, Install, Installed, InstalledKey, KeySnapshot};
+use slipway_core::access::api_key_rules::{
+    self, Install, Installed, InstalledKey, KeySnapshot, NewSecret,
+};
 use slipway_core::access::audit::Actor;
 use slipway_core::access::key_text::{ApiKeyText, NodeKeyText};
 use slipway_core::error::{ErrorKind, Refusal};
@@ -66,6 +68,12 @@ pub async fn install_first_admin_key(
     Ok(matches!(installed, Installed::Inserted | Installed::Replaced | Installed::Unchanged))
 }
 
+/// Refuses a text that no key can have.
+pub fn check_admin_key(text: &Secret) -> Result<NewSecret, Refusal> {
+    let problem = "must have the form slipway_<8 characters>_<20 to 64 characters>";
+    keys::hashed(text).ok_or_else(|| Refusal::invalid("admin_key", problem))
+}
+
 /// Replicas that start together install one after the other.
 async fn install(
     context: &Context,
@@ -74,10 +82,7 @@ async fn install(
     when: Install,
     actor: &Actor,
 ) -> Result<Installed, Error> {
-    let secret = keys::hashed(text).ok_or_else(|| {
-        let problem = "must have the form slipway_<8 characters>_<20 to 64 characters>";
-        Refusal::invalid("admin_key", problem)
-    })?;
+    let secret = check_admin_key(text)?;
     let id = ApiKeyId::new(context.entropy.uuid());
     let new = InstalledKey { id, name: name.to_owned(), secret };
     let target = KeyTarget::Installed { name: new.name.clone(), secret: new.secret.clone() };

@@ -7,6 +7,7 @@ pub mod authenticate;
 pub mod authorise;
 mod operation;
 pub(crate) mod reach;
+pub mod reference;
 
 pub mod audit;
 pub mod idempotency;

@@ -5,6 +5,7 @@
 //! Nothing ever changes its project, so the answer of
 //! [`AccessStore::project_of`] stays true.
 
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
@@ -16,6 +17,8 @@ use slipway_core::ids::{
     ApiKeyId, AuditEntryId, BootstrapTokenId, DeletionId, NodeId, ProjectId, ResourceId,
 };
 use slipway_core::operations::explanation::ExplainedKind;
+use slipway_core::operations::reference::Candidate;
+use slipway_core::subject::SubjectKind;
 use slipway_core::time::Timestamp;
 use uuid::Uuid;
 
@@ -135,8 +138,6 @@ pub trait AccessStore of (ApiKey), intercepted by AccessIntercept {
         answer: &idempotency::Answer,
     ) -> Result<Option<idempotency::Answer>, Error>;
 
-    /// The project of something; `None` if it belongs to none or does not
-    /// exist. Answers also for a quarantined row.
     /// What has an id in this range: up to `limit` of each kind, and only of this project
     /// if one is given. A project may see the clusters, and no leaks.
     async fn id_find(
@@ -146,6 +147,22 @@ pub trait AccessStore of (ApiKey), intercepted by AccessIntercept {
         limit: u32,
     ) -> Result<Vec<(ExplainedKind, Uuid)>, Error>;
 
+    /// What of this kind has this name, or an id in the range, and is of the project if one
+    /// is given; of many the live and then the newest ones.
+    async fn candidates(
+        &self,
+        kind: SubjectKind,
+        name: &str,
+        ids: &RangeInclusive<Uuid>,
+        within: Option<ProjectId>,
+    ) -> Result<Vec<Candidate>, Error>;
+
+    /// The names of these things of any kind, including what is deleted: of an attempt and a
+    /// token that of their resource. What has no name is left out.
+    async fn names(&self, ids: &[Uuid]) -> Result<BTreeMap<Uuid, String>, Error>;
+
+    /// The project of something; `None` if it belongs to none or does not
+    /// exist. Answers also for a quarantined row.
     async fn project_of(&self, owned: Owned) -> Result<Option<ProjectId>, Error>;
 
     /// Reads up to `limit` audit entries after this one, in the order of their

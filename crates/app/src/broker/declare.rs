@@ -6,8 +6,9 @@ use serde_json::Value;
 use slipway_core::access::idempotency::Request;
 use slipway_core::broker::declare::{self, Declaration};
 use slipway_core::broker::transition::transitions;
+use slipway_core::error::Refusal;
 use slipway_core::ids::{ProvisionedResourceId, ResourceId};
-use slipway_core::text::{Handle, Labels, check_reference};
+use slipway_core::text::{Handle, check_reference};
 
 use crate::access::authorise::{Caller, Operation, authorise};
 use crate::access::idempotency::{bind, record};
@@ -38,23 +39,22 @@ pub async fn declare(
     input: Declare,
 ) -> Result<ResourceId, Error> {
     let actor = authorise(caller, Operation::ResourceDeclare)?;
-    let handle = Handle::parse(&input.handle).map_err(slipway_core::Refusal::from)?;
-    let labels = Labels::parse(input.labels).map_err(slipway_core::Refusal::from)?;
+    // Before the database is asked for them; the rule checks all the rest.
     let references = [
         ("project", input.project.as_deref()),
         ("blueprint", Some(input.blueprint.as_str())),
         ("version", input.version.as_deref()),
         ("credential", input.credential.as_deref()),
     ];
-    for (field, reference) in references {
-        let checked = reference.map_or(Ok(()), |text| check_reference(field, text));
-        checked.map_err(slipway_core::Refusal::from)?;
-    }
+    let wrong = references.into_iter().filter_map(|(field, reference)| {
+        reference.and_then(|text| check_reference(field, text).err())
+    });
+    Refusal::all(wrong.map(Refusal::from))?;
     let declaration = Declaration {
         resource_id: ResourceId::new(context.entropy.uuid()),
         provisioned_resource_id: ProvisionedResourceId::new(context.entropy.uuid()),
-        handle,
-        labels,
+        handle: input.handle,
+        labels: input.labels,
         project: input.project.unwrap_or_else(|| usual_project(caller)),
         blueprint: input.blueprint,
         version: input.version,
@@ -64,7 +64,10 @@ pub async fn declare(
     let record = record(context, input.request, declaration.resource_id.as_uuid());
     let key = DeclareKey {
         project: declaration.project.clone(),
-        handle: declaration.handle.to_string(),
+        // None is held by a text that is no handle, and some cannot be looked up.
+        handle: Handle::parse(&declaration.handle)
+            .map(|handle| handle.to_string())
+            .unwrap_or_default(),
         blueprint: declaration.blueprint.clone(),
         version: declaration.version.clone(),
         credential: declaration.credential.clone(),

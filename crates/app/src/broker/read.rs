@@ -11,6 +11,7 @@ use crate::access::authorise::{Caller, Operation, authorise};
 use crate::access::port::Owned;
 use crate::access::reach::{not_found, reach};
 use crate::broker::port::{AttemptFilter, HistoryLine, ResourceFilter};
+use crate::kind;
 use crate::ports::Listed;
 use crate::ports::store::{self, Page};
 use crate::{Context, Error};
@@ -116,19 +117,14 @@ pub async fn resources(
     page: Page<ResourceId>,
 ) -> Result<Listed<ResourceSnapshot>, Error> {
     authorise(caller, Operation::ResourceRead)?;
-    for (field, text) in [("project", &filter.project), ("handle", &filter.handle)] {
-        text.as_ref().map_or(Ok(()), |text| check_reference(field, text))?;
+    filter.handle.as_ref().map_or(Ok(()), |handle| check_reference("handle", handle))?;
+    if let Some(project) = &filter.project {
+        kind::known::<Project>(context, caller, project).await?;
     }
     let Some(own) = caller.project else {
         let rows = context.stores.broker.resource_list(filter, page).await?;
         return Ok(Listed::resources(rows, page.limit));
     };
-    if let Some(named) = &filter.project {
-        let named = context.stores.kind::<Project>().fetch(named, true).await?;
-        if named.is_none_or(|named| named.id != own) {
-            return Ok(Listed::only(Vec::new()));
-        }
-    }
     let own = ResourceFilter { project: Some(own.to_string()), ..filter.clone() };
     let rows = context.stores.broker.resource_list(&own, page).await?;
     Ok(Listed::resources(rows, page.limit))

@@ -9,7 +9,7 @@ use slipway_core::catalog::blueprint::{
 use slipway_core::catalog::blueprint_version::Engine;
 use slipway_core::catalog::name::{document, line};
 use slipway_core::commit::Commit;
-use slipway_core::error::{ErrorKind, Refusal};
+use slipway_core::error::{ErrorKind, Refusal, or_fault};
 use slipway_core::ids::{BlueprintId, BlueprintVersionId, ClusterId};
 use slipway_core::placement::definitions::DefinitionsView;
 use slipway_core::precondition::Expected;
@@ -54,13 +54,20 @@ pub async fn create(
     request: Option<Request>,
 ) -> Result<BlueprintId, Error> {
     let actor = authorise(caller, Operation::BlueprintCreate)?;
-    let new = NewBlueprint {
-        id: BlueprintId::new(context.entropy.uuid()),
-        slug: Name::parse("slug", &input.slug)?,
-        display_name: display_name(&input.display_name)?,
-        description: description(&input.description)?,
-        engine: Engine::parse_offered("engine", &input.engine)?,
+    let mut faults = Vec::new();
+    let checked = (
+        or_fault(Name::parse("slug", &input.slug), &mut faults),
+        or_fault(display_name(&input.display_name), &mut faults),
+        or_fault(description(&input.description), &mut faults),
+        or_fault(Engine::parse_offered("engine", &input.engine), &mut faults),
+    );
+    let (Some(slug), Some(display_name), Some(description), Some(engine)) = checked else {
+        // What is missing left a fault.
+        Refusal::all(faults)?;
+        return Err(Refusal::new(ErrorKind::Internal, "a blueprint was checked in part").into());
     };
+    let id = BlueprintId::new(context.entropy.uuid());
+    let new = NewBlueprint { id, slug, display_name, description, engine };
     let key = BlueprintKey { blueprint: new.slug.to_string(), version: None };
     let rule = |snapshot: &_| blueprint::create(snapshot, &new, &actor);
     kind::create::<Blueprint>(context, request, new.id, &key, rule).await
@@ -112,7 +119,7 @@ pub async fn publish(
     request: Option<Request>,
 ) -> Result<BlueprintVersionId, Error> {
     let actor = authorise(caller, Operation::BlueprintPublish)?;
-    let content = VersionContent::check(given)?;
+    let (content, faults) = VersionContent::draft(given);
     // Checked before the transaction, since it takes a while; whether the
     // result matters depends on the engine, which is known only inside.
     let documents = pair::check(&content).map_err(|faults| pair::refusal(&faults));
@@ -120,7 +127,7 @@ pub async fn publish(
     let record = record(context, request, fresh.as_uuid());
     let mut id = fresh;
     let mut rule = |snapshot: &BlueprintSnapshot| -> Result<Commit, Refusal> {
-        let published = blueprint::publish(snapshot, fresh, &content, &documents, &actor)?;
+        let published = blueprint::publish(snapshot, fresh, &content, &faults, &documents, &actor)?;
         id = published.id;
         // The key is bound to the published version, whoever published it.
         let record =

@@ -8,7 +8,7 @@ use slipway_core::ids::CloudId;
 use slipway_core::precondition::Expected;
 
 use crate::access::authorise::{Caller, Operation, authorise};
-use crate::kind::{self, DeleteRule, DeletedKind, ShowDeleted, StoredKind};
+use crate::kind::{self, DeleteRule, DeletedKind, Named, ShowDeleted, StoredKind};
 use crate::ports::KindStore;
 use crate::ports::store::Stores;
 use crate::{Context, Error};
@@ -29,6 +29,12 @@ impl StoredKind for Cloud {
             Some(_) => Self { endpoint: Endpoint::default(), ..self },
             None => self,
         })
+    }
+}
+
+impl Named for Cloud {
+    fn name(&self) -> &str {
+        self.name.as_str()
     }
 }
 

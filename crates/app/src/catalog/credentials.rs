@@ -2,6 +2,7 @@
 
 use slipway_core::access::idempotency::Request;
 use slipway_core::catalog::Name;
+use slipway_core::catalog::cloud::Cloud;
 use slipway_core::catalog::credential::{
     self, Credential, CredentialAssignment, CredentialSnapshot, NewCredential,
 };
@@ -64,8 +65,9 @@ pub async fn list(
     page: Page<CloudCredentialId>,
 ) -> Result<Listed<Credential>, Error> {
     authorise(caller, Operation::CredentialRead)?;
-    for (field, text) in [("cloud", &filter.cloud), ("name", &filter.name)] {
-        text.as_ref().map_or(Ok(()), |text| check(field, text))?;
+    filter.name.as_ref().map_or(Ok(()), |name| check("name", name))?;
+    if let Some(cloud) = &filter.cloud {
+        kind::known::<Cloud>(context, caller, cloud).await?;
     }
     kind::list::<Credential>(context, caller, filter, page).await
 }

@@ -12,7 +12,7 @@ use slipway_core::precondition::Expected;
 use slipway_core::text::{InvalidText, Labels};
 
 use crate::access::authorise::{Caller, Operation, authorise};
-use crate::kind::{self, DeleteRule, DeletedKind, ShowDeleted, StoredKind};
+use crate::kind::{self, DeleteRule, DeletedKind, Named, ShowDeleted, StoredKind};
 use crate::ports::store::{Page, Stores};
 use crate::ports::{KindStore, Listed};
 use crate::{Context, Error};
@@ -29,6 +29,12 @@ impl StoredKind for Project {
 
     fn seen_by(self, caller: &Caller) -> Option<Self> {
         caller.reaches(self.id).then_some(self)
+    }
+}
+
+impl Named for Project {
+    fn name(&self) -> &str {
+        self.name.as_str()
     }
 }
 

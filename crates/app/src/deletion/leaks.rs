@@ -7,10 +7,11 @@ mod removal;
 
 use std::collections::BTreeMap;
 
-use slipway_core::deletion::leak::Leak;
+use slipway_core::deletion::leak::{self, Leak};
 use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::ids::LeakRecordId;
-use slipway_core::text::{Reason, check_reference};
+use slipway_core::nearest::not_one_of;
+use slipway_core::text::Reason;
 
 pub use self::finder::{Finder, ScanReport, Suspected};
 use crate::access::authorise::{Caller, Operation, authorise};
@@ -26,7 +27,10 @@ pub async fn leaks(
 ) -> Result<Vec<Leak>, Error> {
     authorise(caller, Operation::LeakRead)?;
     if let Some(kind) = &filter.kind {
-        check_reference("kind", kind)?;
+        let kinds = leak::kinds();
+        if !kinds.contains(&kind.as_str()) {
+            return Err(not_one_of("kind", kind, &kinds).into());
+        }
     }
     Ok(context.stores.deletion.leak_list(filter, page).await?)
 }

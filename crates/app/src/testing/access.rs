@@ -14,6 +14,7 @@ use slipway_core::nodes::token::TokenKind;
 use slipway_core::nodes::tokens_by_hand::{self, Issue};
 use slipway_core::operations::explanation::ExplainedKind;
 use slipway_core::precondition::Expected;
+use slipway_core::subject::SubjectKind;
 use slipway_core::{Phase, Timestamp};
 use uuid::Uuid;
 
@@ -92,6 +93,7 @@ pub(super) async fn conformance(world: &World) {
     a_rotated_key_is_found_by_both_texts(world).await;
     a_bound_key_goes_with_its_project(world).await;
     what_belongs_to_a_project_is_told_apart(world).await;
+    names_are_found_and_shown(world).await;
     a_token_by_hand_takes_the_place_of_the_one_before(world).await;
     the_audit_is_filtered_and_paged_from_both_ends(world).await;
 }
@@ -172,6 +174,79 @@ async fn a_bound_key_goes_with_its_project(world: &World) {
     world.delete_project(&project).await.expect("a deletion");
     assert_eq!(world.candidates(&new.secret.short).await, [], "there is nothing that it reaches");
     assert_eq!(world.usable_admins().await, usable, "it was never counted");
+}
+
+async fn names_are_found_and_shown(world: &World) {
+    let (project, _) = world.furnished().await;
+    let found = world.store.kind::<Project>().fetch(&project, false).await.expect("a fetch");
+    let project_id = found.expect("the project is there").id;
+    let (ready, node) = world.ready().await;
+    let snapshot = world.snapshot(ready.attempt).await;
+    let handle = snapshot.resource.handle.to_string();
+    let own = Some(snapshot.resource.project_id);
+    let token = snapshot.node.expect("it is enrolled").bootstrap_token_id;
+    let key = world.new_key(Role::Viewer, None);
+    world.make_key(&key).await.expect("a key");
+    let deletion = world.delete(ready.resource).await.expect("a deletion");
+
+    let access = &world.store.access;
+    let resource = ready.resource.as_uuid();
+    let stranger = world.uuid();
+    let ids = [
+        (project_id.as_uuid(), Some(project.as_str())),
+        (resource, Some(&handle)),
+        (ready.attempt.as_uuid(), Some(&handle)),
+        (token.as_uuid(), Some(&handle)),
+        (node.as_uuid(), Some("node.example")),
+        (key.id.as_uuid(), Some(&key.name)),
+        (deletion.as_uuid(), None),
+        (stranger, None),
+    ];
+    let names = access.names(&ids.map(|(id, _)| id)).await.expect("names");
+    for (id, name) in ids {
+        assert_eq!(names.get(&id).map(String::as_str), name, "{names:?}");
+    }
+    assert!(access.names(&[]).await.expect("names").is_empty());
+
+    let nothing = Uuid::max()..=Uuid::nil();
+    let named = async |kind, name: &str, within| {
+        let found = access.candidates(kind, name, &nothing, within).await.expect("candidates");
+        assert!(found.iter().all(|one| one.is_named), "{found:?}");
+        found.into_iter().map(|one| (one.id, one.is_live)).collect::<Vec<_>>()
+    };
+    let node_id = node.as_uuid();
+    for within in [None, own] {
+        assert_eq!(named(SubjectKind::Resource, &handle, within).await, [(resource, true)]);
+        assert_eq!(named(SubjectKind::Node, &handle, within).await, [(node_id, true)]);
+    }
+    let hosts = named(SubjectKind::Node, "node.example", None).await;
+    assert!(hosts.first() == Some(&(node_id, true)) && hosts.len() <= 10, "{hosts:?}");
+    assert_eq!(named(SubjectKind::ApiKey, &key.name, None).await, [(key.id.as_uuid(), true)]);
+    let found = named(SubjectKind::Project, &project, None).await;
+    assert_eq!(found, [(project_id.as_uuid(), true)]);
+    let elsewhere = Some(project_id);
+    assert_eq!(named(SubjectKind::Resource, &handle, elsewhere).await, [], "it is out of reach");
+    assert_eq!(named(SubjectKind::Deletion, &handle, None).await, [], "it has no name");
+
+    let whole = |id: Uuid| id..=id;
+    for (kind, id) in [
+        (SubjectKind::Resource, resource),
+        (SubjectKind::ProvisionedResource, ready.attempt.as_uuid()),
+        (SubjectKind::Node, node_id),
+        (SubjectKind::BootstrapToken, token.as_uuid()),
+        (SubjectKind::Deletion, deletion.as_uuid()),
+    ] {
+        for within in [None, own] {
+            let found = access.candidates(kind, "0192", &whole(id), within).await;
+            let found = found.expect("candidates");
+            assert!(matches!(&found[..], [one] if one.id == id && !one.is_named), "{found:?}");
+        }
+        let found = access.candidates(kind, "0192", &whole(id), elsewhere).await;
+        assert_eq!(found.expect("candidates"), [], "{kind} is out of reach");
+    }
+    for kind in SubjectKind::ALL {
+        access.candidates(*kind, "nobody", &nothing, None).await.expect("a statement that works");
+    }
 }
 
 async fn what_belongs_to_a_project_is_told_apart(world: &World) {

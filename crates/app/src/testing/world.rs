@@ -28,7 +28,7 @@ use slipway_core::nodes::enrol::{Enrolment, enrol};
 use slipway_core::nodes::node::{CAPABILITY_DRAIN, Reported};
 use slipway_core::nodes::token::{SecretHash, TokenKind};
 use slipway_core::operations::control::Mode;
-use slipway_core::text::{Handle, Labels, Reason};
+use slipway_core::text::Reason;
 use slipway_core::{ErrorKind, Phase};
 use uuid::Uuid;
 
@@ -159,9 +159,8 @@ impl World {
         let declaration = Declaration {
             resource_id: ResourceId::new(self.uuid()),
             provisioned_resource_id: ProvisionedResourceId::new(self.uuid()),
-            handle: Handle::parse(&key.handle).expect("the suite's handles are valid"),
-            labels: Labels::parse(BTreeMap::from([("tier".to_owned(), "ünïcode".to_owned())]))
-                .expect("the suite's labels are valid"),
+            handle: key.handle.clone(),
+            labels: BTreeMap::from([("tier".to_owned(), "ünïcode".to_owned())]),
             project: key.project.clone(),
             blueprint: key.blueprint.clone(),
             version: key.version.clone(),

@@ -7,7 +7,7 @@ use crate::arguments::PageArguments;
 use crate::client::Listing;
 use crate::error::Error;
 use crate::kind::{Cells, Row};
-use crate::output::{or_dash, time};
+use crate::output::or_dash;
 use crate::session::Session;
 
 #[derive(Debug, Clone, Subcommand)]
@@ -34,7 +34,8 @@ pub struct AuditFilterArguments {
     /// Only about things of this kind, for instance resource
     #[arg(long)]
     pub kind: Option<String>,
-    /// Only about the thing with this id
+    /// Only about this thing: its name, its id or the beginning of it; with --kind if things of
+    /// several kinds have the name
     #[arg(long)]
     pub id: Option<String>,
     /// Only of this project (name or id)
@@ -58,17 +59,33 @@ impl AuditFilterArguments {
 
 pub(crate) const EXAMPLES: &[&str] = &[
     "slipway audit list --verb resource.delete --limit 20",
+    "slipway audit list --id web-1",
     "slipway audit export --since 2026-01-31T12:00:00Z > audit.jsonl",
 ];
 
 impl Row for AuditEntry {
     fn cells(&self) -> Cells {
         vec![
-            ("AT", time(&self.at)),
-            ("ACTOR", self.actor.clone()),
+            ("AGE", self.at.clone()),
+            (
+                "ACTOR",
+                match &self.actor_name {
+                    Some(name) => format!("node:{name}"),
+                    None => self.actor.clone(),
+                },
+            ),
             ("DID", self.verb.clone()),
+            ("TO", self.subject.as_ref().unwrap_or(&self.subject_id).clone()),
+            ("PROJECT", or_dash(self.project.as_deref().or(self.project_id.as_deref()))),
             ("WHY", or_dash(self.reason.as_deref())),
-            ("ID", self.subject_id.clone()),
+        ]
+    }
+
+    fn wide(&self) -> Cells {
+        vec![
+            ("SUBJECT ID", self.subject_id.clone()),
+            ("PROJECT ID", or_dash(self.project_id.as_deref())),
+            ("CORRELATION", or_dash(self.correlation_id.as_deref())),
         ]
     }
 }

@@ -11,7 +11,7 @@ use crate::arguments::{
 };
 use crate::error::Error;
 use crate::kind::{Cells, Detail, Facts, Kind, Row};
-use crate::output::{optional_time, or_dash, time, time_or_dash};
+use crate::output::{name_and_id, optional_time, or_dash, time};
 use crate::session::Session;
 
 #[derive(Debug, Clone, Subcommand)]
@@ -27,7 +27,7 @@ pub enum KeyCommand {
         /// The only project that it reaches (name or id); all of them if not given
         #[arg(long)]
         project: Option<String>,
-        /// When it ends by itself, for instance 720h; never if not given
+        /// When it ends by itself, for instance 30d; never if not given
         #[arg(long, value_name = "TIME", value_parser = parse_duration)]
         ttl: Option<Duration>,
     },
@@ -37,9 +37,10 @@ pub enum KeyCommand {
     Show(IdArguments),
     /// Rotate a key: it gets another text, which is shown this once
     Rotate {
-        /// The id of the key
+        /// Name, id or beginning of the id of the key
+        #[arg(value_name = "KEY")]
         id: String,
-        /// How long the previous text stays valid, 168h at most
+        /// How long the previous text stays valid, 7d at most
         #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "0s")]
         overlap: Duration,
     },
@@ -50,11 +51,11 @@ pub enum KeyCommand {
 }
 
 pub(crate) const EXAMPLES: &[&str] = &[
-    "slipway key create --name ci --role operator --project shop --ttl 24h",
+    "slipway key create --name ci --role operator --project shop --ttl 30d",
     "slipway key list",
-    "slipway key show 0192f0c1-2b3c-7d4e-8f50-123456789abc",
-    "slipway key rotate 0192f0c1-2b3c-7d4e-8f50-123456789abc --overlap 1h",
-    "slipway key revoke 0192f0c1-2b3c-7d4e-8f50-123456789abc --reason lost --yes",
+    "slipway key show ci",
+    "slipway key rotate ci --overlap 1h",
+    "slipway key revoke ci --reason lost --yes",
     "slipway key whoami",
 ];
 
@@ -68,8 +69,16 @@ impl Row for ApiKey {
             ("NAME", self.name.clone()),
             ("ROLE", self.role.clone()),
             ("STATE", self.state.clone()),
-            ("PROJECT", or_dash(self.project_id.as_deref())),
-            ("EXPIRES", time_or_dash(self.expires_at.as_ref())),
+            ("PROJECT", or_dash(self.project.as_deref().or(self.project_id.as_deref()))),
+            ("AGE", self.created_at.clone()),
+            ("EXPIRES", or_dash(self.expires_at.as_deref())),
+        ]
+    }
+
+    fn wide(&self) -> Cells {
+        vec![
+            ("CREATED BY", or_dash(self.created_by.as_deref())),
+            ("PROJECT ID", or_dash(self.project_id.as_deref())),
             ("ID", self.id.clone()),
         ]
     }
@@ -81,7 +90,13 @@ impl Detail for ApiKey {
             ("name", Some(self.name.clone())),
             ("id", Some(self.id.clone())),
             ("role", Some(self.role.clone())),
-            ("project", Some(self.project_id.clone().unwrap_or_else(|| "all".to_owned()))),
+            (
+                "project",
+                Some(match &self.project_id {
+                    Some(id) => name_and_id(self.project.as_deref(), id),
+                    None => "all".to_owned(),
+                }),
+            ),
             ("state", Some(self.state.clone())),
             ("created", Some(time(&self.created_at))),
             ("created by", self.created_by.clone()),
@@ -120,10 +135,13 @@ pub(crate) async fn run(session: &mut Session<'_>, command: KeyCommand) -> Resul
             let body = RotateKey { overlap_seconds: whole_seconds("--overlap", overlap)? };
             session.post::<ApiKeyWithText>(&["keys", &id, "rotate"], &body).await
         }
-        KeyCommand::Revoke(RevokeArguments { id, reason, yes }) => {
+        KeyCommand::Revoke(RevokeArguments { id, reason, yes, ignore_not_found }) => {
             session.terminal.can_agree(yes)?;
             let path = ["keys", &id];
-            let key: ApiKey = session.client.get(&path).await?;
+            let found = session.client.get::<ApiKey>(&path).await;
+            let Some(key) = session.unless_ignored(found, ignore_not_found)? else {
+                return Ok(());
+            };
             let question =
                 format!("Revoke key `{}`? Whoever uses it is refused at once.", key.name);
             session.terminal.agree(yes, &question)?;

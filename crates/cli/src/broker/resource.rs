@@ -1,24 +1,27 @@
 //! `slipway resource …`: what operators declare.
 
+use std::collections::BTreeMap;
+
 use clap::Subcommand;
 use serde_json::Value;
 use slipway_wire::broker::{
     Abandon, AttemptSummary, DeclareResource, HistoryEntry, Resource, ResourceDetail, Retry,
 };
-use slipway_wire::catalog::Relabel;
+use slipway_wire::catalog::{ParameterSchema, Relabel};
 use slipway_wire::deletion::Deletion;
 use slipway_wire::nodes::ForceDrain;
 
 use super::target::{Gone, TargetArguments, find, find_id};
 use crate::arguments::{
-    DeletionArguments, PageArguments, WaitArguments, distinct, parse_pair, parse_parameter,
+    DeletionArguments, PageArguments, WaitArguments, distinct, parse_pair, parse_parameter, typed,
 };
+use crate::catalog::blueprint;
 use crate::client::Listing;
 use crate::error::Error;
 use crate::kind::{Cells, Detail, Facts, Kind, Row};
 use crate::nodes::node;
 use crate::operations::explain;
-use crate::output::{dash_if_empty, optional_time, or_dash, pairs, time};
+use crate::output::{dash_if_empty, name_and_id, observed, optional_time, or_dash, pairs, time};
 use crate::session::Session;
 use crate::suggest;
 use crate::wait::{Goal, wait_for};
@@ -44,9 +47,10 @@ pub enum ResourceCommand {
         /// Credential name or id; the project's only one if not given
         #[arg(long)]
         credential: Option<String>,
-        /// A parameter of the blueprint; integers and true/false are taken as such
-        #[arg(short, long = "parameter", value_name = "NAME=VALUE", value_parser = parse_parameter)]
-        parameters: Vec<(String, Value)>,
+        /// A parameter of the blueprint, which says what type it has; a text may be
+        /// written as JSON
+        #[arg(short, long = "parameter", value_name = "NAME=VALUE", value_parser = parse_pair)]
+        parameters: Vec<(String, String)>,
         /// A label
         #[arg(short, long = "label", value_name = "KEY=VALUE", value_parser = parse_pair)]
         labels: Vec<(String, String)>,
@@ -148,6 +152,8 @@ pub enum ResourceCommand {
         /// Do not ask
         #[arg(long)]
         yes: bool,
+        #[command(flatten)]
+        wait: WaitArguments,
     },
     /// Give up a deletion that can never end, because its substrate is lost for good
     ///
@@ -178,11 +184,12 @@ pub(crate) const EXAMPLES: &[&str] = &[
     "slipway resource relabel web-1 -l tier=web -l team=blue",
     "slipway resource delete web-1 --reason replaced",
     "slipway resource delete web-1 --yes --wait --timeout 10m",
+    "slipway resource delete web-1 --yes --ignore-not-found",
     "slipway resource explain web-1",
     "slipway resource retry web-1 --reason quota-raised --wait",
     "slipway resource retry web-2 --reason too-busy --param busy_seconds=1",
     "slipway resource attempts web-2",
-    "slipway resource force-drain web-1 --reason node-is-lost --yes",
+    "slipway resource force-drain web-1 --reason node-is-lost --yes --wait",
     "slipway resource abandon web-1 --reason cluster-is-lost --confirm web-1",
 ];
 
@@ -195,10 +202,20 @@ impl Row for Resource {
         let blockers: Vec<_> = self.blockers.iter().map(|b| b.code.as_str()).collect();
         vec![
             ("HANDLE", self.handle.clone()),
-            ("PHASE", self.phase.clone()),
-            ("SINCE", time(&self.phase_since)),
-            ("BLUEPRINT", format!("{}@{}", self.blueprint, self.blueprint_version)),
+            ("PROJECT", self.project.as_ref().unwrap_or(&self.project_id).clone()),
+            ("PHASE", format!("{}{}", self.phase, node::silence(self.node.as_ref()))),
+            ("AGE", self.created_at.clone()),
             ("BLOCKERS", dash_if_empty(blockers.join(", "))),
+            ("BLUEPRINT", format!("{}@{}", self.blueprint, self.blueprint_version)),
+        ]
+    }
+
+    fn wide(&self) -> Cells {
+        let node = self.node.as_ref();
+        vec![
+            ("SINCE", self.phase_since.clone()),
+            ("NODE", or_dash(node.map(|node| node.hostname.as_str()))),
+            ("LABELS", dash_if_empty(pairs(&self.labels))),
             ("ID", self.id.clone()),
         ]
     }
@@ -221,10 +238,10 @@ impl Row for AttemptSummary {
         vec![
             ("ATTEMPT", self.number.to_string()),
             ("PHASE", self.phase.clone()),
-            ("SINCE", time(&self.phase_since)),
+            ("SINCE", self.phase_since.clone()),
             ("VERSION", self.blueprint_version.clone()),
             ("PARAMETERS", dash_if_empty(pairs(&self.parameters))),
-            ("FAILED", failure.map_or_else(|| "-".to_owned(), |failure| time(&failure.at))),
+            ("FAILED", or_dash(failure.map(|failure| failure.at.as_str()))),
             ("REASON", or_dash(failure.map(|failure| failure.reason.as_str()))),
         ]
     }
@@ -238,8 +255,16 @@ impl Detail for Resource {
         vec![
             ("handle", Some(self.handle.clone())),
             ("id", Some(self.id.clone())),
-            ("project", Some(self.project_id.clone())),
-            ("phase", Some(format!("{} since {}", self.phase, time(&self.phase_since)))),
+            ("project", Some(name_and_id(self.project.as_deref(), &self.project_id))),
+            (
+                "phase",
+                Some(format!(
+                    "{}{} since {}",
+                    self.phase,
+                    node::silence(self.node.as_ref()),
+                    time(&self.phase_since)
+                )),
+            ),
             ("failure", attempt.failure_reason.clone()),
             ("blockers", Some(blockers.join("; "))),
             ("blueprint", Some(format!("{}@{}", self.blueprint, self.blueprint_version))),
@@ -267,7 +292,10 @@ impl Detail for ResourceDetail {
         let line = |entry: &HistoryEntry| format!("{} at {}", entry.to, time(&entry.at));
         let history: Vec<_> = self.history.iter().take(SHOWN).map(line).collect();
         let mut facts = self.resource.facts();
-        facts.push(("observed", self.observed.as_ref().map(ToString::to_string)));
+        let since = self.observed_since.as_deref();
+        let seen = self.observed.as_ref();
+        let seen = seen.map(|seen| observed(seen, since, self.observed_stale).join("\n"));
+        facts.push(("observed", seen));
         let attempts: Vec<_> = self.attempts.iter().take(SHOWN).map(in_short).collect();
         facts.push(("attempts", Some(attempts.join("; "))));
         facts.push(("history", Some(history.join(", "))));
@@ -305,15 +333,16 @@ pub(crate) async fn run(session: &mut Session<'_>, command: ResourceCommand) -> 
         } => {
             let parameters = distinct("--parameter", parameters)?;
             let labels = distinct("--label", labels)?;
-            let body = DeclareResource {
+            let mut body = DeclareResource {
                 project,
                 handle,
                 blueprint,
                 version,
                 credential,
-                parameters,
+                parameters: BTreeMap::new(),
                 labels,
             };
+            body.parameters = typed_parameters(session, &body, parameters).await;
             create(session, &body, &wait).await
         }
         ResourceCommand::List { project, phase, labels, blocked, show_deleted, page } => {
@@ -339,8 +368,11 @@ pub(crate) async fn run(session: &mut Session<'_>, command: ResourceCommand) -> 
             session.update::<Resource>(&resource.id, &body).await
         }
         ResourceCommand::Delete { target, deletion, wait } => {
-            let resource = find_for_harm(session, &target, deletion.yes, "Delete").await?;
-            delete(session, &resource, deletion.reason.as_deref(), &wait).await
+            let found = find_for_harm(session, &target, deletion.yes, "Delete").await;
+            match session.unless_ignored(found, deletion.ignore_not_found)? {
+                Some(found) => delete(session, &found, deletion.reason.as_deref(), &wait).await,
+                None => Ok(()),
+            }
         }
         ResourceCommand::Attempts { target, page } => {
             let id = find_id(&session.client, &target).await?;
@@ -362,11 +394,17 @@ pub(crate) async fn run(session: &mut Session<'_>, command: ResourceCommand) -> 
             let retried = session.client.post(&path, &body).await?;
             show_after(session, retried, Goal::ReadyAfter(resource.attempt.number), &wait).await
         }
-        ResourceCommand::ForceDrain { target, reason, yes } => {
+        ResourceCommand::ForceDrain { target, reason, yes, wait } => {
             let harm = "Give up what the node is doing for";
             let resource = find_for_harm(session, &target, yes, harm).await?;
             let path = ["resources", &resource.id, "force-drain"];
-            session.post::<Resource>(&path, &ForceDrain { reason }).await
+            let forced: Resource = session.client.post(&path, &ForceDrain { reason }).await?;
+            // It was drained to be deleted, or to be replaced by the next attempt.
+            let goal = match forced.deletion_id {
+                Some(_) => Goal::Deleted,
+                None => Goal::ReadyAfter(resource.attempt.number),
+            };
+            show_after(session, forced, goal, &wait).await
         }
         ResourceCommand::Abandon { target, reason, confirm } => {
             session.terminal.can_type(confirm.as_deref())?;
@@ -378,6 +416,35 @@ pub(crate) async fn run(session: &mut Session<'_>, command: ResourceCommand) -> 
             session.post::<Resource>(&path, &Abandon { reason, confirm }).await
         }
     }
+}
+
+/// The values with the types that the version of the blueprint declares. Without
+/// an answer they are guessed; the declaration is refused then, and says why.
+async fn typed_parameters(
+    session: &Session<'_>,
+    body: &DeclareResource,
+    given: BTreeMap<String, String>,
+) -> BTreeMap<String, Value> {
+    let mut schema = ParameterSchema::default();
+    if !given.is_empty() {
+        let path = ["blueprints", &body.blueprint, "versions"];
+        let found = match &body.version {
+            Some(version) => {
+                let path = [path.as_slice(), &[version.as_str()]].concat();
+                session.client.get(&path).await.map(|version| vec![version])
+            }
+            None => session.client.list(&path, Listing::default()).await.map(|all| all.items),
+        };
+        schema = blueprint::newest(&found.unwrap_or_default())
+            .map(|version| version.parameter_schema.clone())
+            .unwrap_or_default();
+    }
+    let kind = |name: &str| schema.parameters.iter().find(|p| p.name == name).map(|p| p.kind);
+    let value = |(name, text): (String, String)| {
+        let value = typed(kind(&name), text);
+        (name, value)
+    };
+    given.into_iter().map(value).collect()
 }
 
 async fn create(

@@ -1,7 +1,9 @@
-//! Which resource is meant: an id is used as it is, a handle is looked up.
+//! Which resource is meant: an id is used as it is, a handle is looked up, and the server
+//! finds the beginning of an id.
 
 use clap::Args;
 use slipway_core::ids::ResourceId;
+use slipway_core::operations::reference::ids_from;
 use slipway_wire::broker::Resource;
 
 use crate::client::{Client, Listing};
@@ -10,7 +12,7 @@ use crate::suggest;
 
 #[derive(Debug, Clone, Args)]
 pub struct TargetArguments {
-    /// Id or handle of the resource
+    /// Handle, id or beginning of the id of the resource
     #[arg(value_name = "RESOURCE")]
     pub target: String,
     /// The project of the handle (name or id)
@@ -58,7 +60,10 @@ pub(crate) async fn find(
         found = found.pop().into_iter().collect();
     }
     if found.len() > 1 {
-        let projects: Vec<_> = found.iter().map(|resource| resource.project_id.as_str()).collect();
+        let project = |resource: &Resource| {
+            format!("`{}`", resource.project.as_ref().unwrap_or(&resource.project_id))
+        };
+        let projects: Vec<_> = found.iter().map(project).collect();
         return Err(Error::Usage(format!(
             "`{given}` names a resource in each of the projects {}; choose with --project",
             projects.join(", ")
@@ -66,6 +71,12 @@ pub(crate) async fn find(
     }
     if let Some(found) = found.pop() {
         return Ok(found);
+    }
+    if project.is_none() && ids_from(given).is_some() {
+        match client.get(&["resources", given]).await {
+            Err(Error::Problem(problem)) if problem.status == 404 => {}
+            found => return found,
+        }
     }
     let within = project.as_ref().map(|project| format!(" in project `{project}`"));
     let handles = ("resources", "handle");

@@ -13,8 +13,9 @@ use super::import;
 use crate::arguments::{NamedArguments, PageArguments};
 use crate::client::Listing;
 use crate::error::Error;
+use crate::exit::Exit;
 use crate::kind::{Cells, Detail, Facts, Kind, Row};
-use crate::output::{optional_time, time, time_or_dash};
+use crate::output::{dash_if_empty, optional_time, or_dash, time};
 use crate::session::Session;
 
 #[derive(Debug, Clone, Subcommand)]
@@ -51,6 +52,12 @@ pub enum BlueprintCommand {
         #[arg(long)]
         install_definitions: bool,
     },
+    /// Check folders without a server, as publishing and importing do; names all faults
+    Check {
+        /// The folder of one blueprint, a folder of blueprints, or one that holds it as `catalog`
+        #[arg(value_name = "FOLDER")]
+        folder: PathBuf,
+    },
     /// List blueprints
     List(PageArguments),
     /// Show one blueprint
@@ -86,6 +93,7 @@ pub(crate) const EXAMPLES: &[&str] = &[
     "slipway blueprint create server --display-name Server --engine crossplane",
     "slipway blueprint publish --folder blueprints/server",
     "slipway blueprint publish --folder blueprints/server --install-definitions",
+    "slipway blueprint check catalog",
     "slipway blueprint import catalog",
     "slipway blueprint import catalog/server -o json",
     "slipway blueprint list",
@@ -105,9 +113,13 @@ impl Row for Blueprint {
         vec![
             ("SLUG", self.slug.clone()),
             ("ENGINE", self.engine.clone()),
+            ("AGE", self.created_at.clone()),
             ("CALLED", self.display_name.clone()),
-            ("ID", self.id.clone()),
         ]
+    }
+
+    fn wide(&self) -> Cells {
+        vec![("ID", self.id.clone())]
     }
 }
 
@@ -129,12 +141,15 @@ impl Row for BlueprintVersion {
     fn cells(&self) -> Cells {
         vec![
             ("VERSION", self.version.clone()),
-            ("PROVIDERS", self.provider_kinds.join(", ")),
             ("ROLE", self.mesh_role.clone()),
-            ("PUBLISHED", time(&self.published_at)),
-            ("RETIRED", time_or_dash(self.retired_at.as_ref())),
-            ("ID", self.id.clone()),
+            ("PUBLISHED", self.published_at.clone()),
+            ("RETIRED", or_dash(self.retired_at.as_deref())),
+            ("PROVIDERS", dash_if_empty(self.provider_kinds.join(", "))),
         ]
+    }
+
+    fn wide(&self) -> Cells {
+        vec![("ID", self.id.clone())]
     }
 }
 
@@ -183,13 +198,20 @@ pub(crate) async fn run(session: &mut Session<'_>, command: BlueprintCommand) ->
             session.create::<Blueprint>(&body).await
         }
         BlueprintCommand::Publish { folder, install_definitions } => {
-            let Bundle { slug, mut body, .. } = bundle::read(&folder)?;
+            let read = bundle::read(&folder).map_err(|errors| Error::Faults {
+                code: "usage",
+                message: format!("{} cannot be published; nothing was sent", folder.display()),
+                errors,
+                exit: Exit::Usage,
+            });
+            let Bundle { slug, mut body, .. } = read?;
             body.install_definitions = install_definitions;
             session.post::<BlueprintVersion>(&["blueprints", &slug, "versions"], &body).await
         }
         BlueprintCommand::Import { folder, install_definitions } => {
             import::run(session, &folder, install_definitions).await
         }
+        BlueprintCommand::Check { folder } => import::check(session, &folder),
         BlueprintCommand::List(page) => session.list::<Blueprint>(page).await,
         BlueprintCommand::Get(arguments) => session.get::<Blueprint>(&arguments.reference).await,
         BlueprintCommand::Versions(VersionsArguments { blueprint, page }) => {
@@ -218,13 +240,19 @@ pub(crate) async fn run(session: &mut Session<'_>, command: BlueprintCommand) ->
     }
 }
 
-/// The role for the newest version that is not retired, else for the newest.
+/// The newest version that is not retired, else the newest.
+pub(crate) fn newest<'a>(
+    versions: impl IntoIterator<Item = &'a BlueprintVersion>,
+) -> Option<&'a BlueprintVersion> {
+    let age =
+        |version: &&BlueprintVersion| (version.retired_at.is_none(), version.published_at.clone());
+    versions.into_iter().max_by_key(age)
+}
+
 fn role(session: &Session<'_>, slug: &str, versions: &[BlueprintVersion]) -> Result<String, Error> {
-    let mut newest: Vec<_> =
-        versions.iter().filter(|version| version.composite.is_some()).collect();
-    newest.sort_by_key(|version| (version.retired_at.is_none(), &version.published_at));
+    let newest = newest(versions.iter().filter(|version| version.composite.is_some()));
     let Some((version, composite)) =
-        newest.last().and_then(|version| Some((version, version.composite.as_ref()?)))
+        newest.and_then(|version| Some((version, version.composite.as_ref()?)))
     else {
         return Err(Error::Usage(format!(
             "blueprint `{slug}` has no version with composites; only engine crossplane makes any"

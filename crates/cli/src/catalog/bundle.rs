@@ -3,29 +3,11 @@
 
 use std::path::Path;
 
-use serde::Deserialize;
-use slipway_wire::catalog::{ParameterSchema, PublishVersion};
-
-use crate::error::Error;
+use slipway_wire::catalog::{Metadata, PublishVersion};
+use slipway_wire::parse::{Fault, parse};
+use slipway_wire::problem::FieldError;
 
 pub(super) const METADATA: &str = "metadata.json";
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Metadata {
-    slug: String,
-    #[serde(default)]
-    display_name: Option<String>,
-    #[serde(default)]
-    description: Option<String>,
-    version: String,
-    provider_kinds: Vec<String>,
-    injection_strategy: String,
-    #[serde(default)]
-    parameter_schema: ParameterSchema,
-    #[serde(default)]
-    mesh_role: Option<String>,
-}
 
 /// The contents of a folder.
 #[derive(Debug)]
@@ -44,8 +26,8 @@ impl Bundle {
         metadata: &str,
         xrd: String,
         composition: String,
-    ) -> serde_json::Result<Self> {
-        let metadata: Metadata = serde_json::from_str(metadata)?;
+    ) -> Result<Self, Vec<Fault>> {
+        let metadata: Metadata = parse(metadata.as_bytes())?;
         let body = PublishVersion {
             version: metadata.version,
             xrd,
@@ -62,28 +44,47 @@ impl Bundle {
     }
 }
 
-pub(super) fn read(folder: &Path) -> Result<Bundle, Error> {
-    let file = |name: &str| {
-        let path = folder.join(name);
-        std::fs::read_to_string(&path)
-            .map_err(|error| Error::Usage(format!("cannot read {}: {error}", path.display())))
+/// The contents of a folder, or all that is wrong with it.
+pub(super) fn read(folder: &Path) -> Result<Bundle, Vec<FieldError>> {
+    let mut faults = Vec::new();
+    let mut file = |name: &str| {
+        let read = std::fs::read_to_string(folder.join(name));
+        let read =
+            read.map_err(|error| faults.push(fault(name, format!("cannot be read: {error}"))));
+        read.unwrap_or_default()
     };
-    let metadata = file(METADATA)?;
-    let (xrd, composition) = (file("xrd.yaml")?, file("composition.yaml")?);
-    let bundle = Bundle::from_texts(&metadata, xrd, composition).map_err(|error| {
-        let path = folder.join(METADATA);
-        Error::Usage(format!("{} is not what is expected: {error}", path.display()))
-    })?;
+    let (metadata, xrd, composition) = (file(METADATA), file("xrd.yaml"), file("composition.yaml"));
+    if faults.iter().any(|fault| fault.field == METADATA) {
+        return Err(faults);
+    }
+    let bundle = match Bundle::from_texts(&metadata, xrd, composition) {
+        Ok(bundle) => bundle,
+        Err(wrong) => {
+            faults.extend(wrong.into_iter().map(in_metadata));
+            return Err(faults);
+        }
+    };
     let whole = folder.canonicalize();
     let name = whole.as_deref().ok().and_then(Path::file_name);
     if name.is_none_or(|name| *name != *bundle.slug) {
-        return Err(Error::Usage(format!(
-            "the folder {} holds blueprint `{}`; it has to be called as its slug",
-            folder.display(),
-            bundle.slug
-        )));
+        let problem = format!(
+            "is `{}`, and the folder {} has to be called as its slug",
+            bundle.slug,
+            folder.display()
+        );
+        faults.push(fault(&format!("{METADATA}: slug"), problem));
     }
-    Ok(bundle)
+    if faults.is_empty() { Ok(bundle) } else { Err(faults) }
+}
+
+fn fault(field: &str, message: String) -> FieldError {
+    FieldError { field: field.to_owned(), code: "invalid_input".to_owned(), message }
+}
+
+fn in_metadata(Fault { field, problem, position }: Fault) -> FieldError {
+    let place = position.map(|(line, column)| format!(", at line {line}, column {column}"));
+    let field = field.map_or(METADATA.to_owned(), |field| format!("{METADATA}: {field}"));
+    fault(&field, format!("{problem}{}", place.unwrap_or_default()))
 }
 
 #[cfg(test)]
@@ -121,12 +122,21 @@ mod tests {
             if !without.is_empty() {
                 std::fs::remove_file(folder.join(without)).unwrap();
             }
-            read(&folder).unwrap_err().to_string()
+            let faults = read(&folder).unwrap_err();
+            let lines: Vec<_> =
+                faults.iter().map(|fault| format!("{} {}", fault.field, fault.message)).collect();
+            lines.join("\n")
         };
         assert!(refusal("other", GOOD, "").contains("called as its slug"));
         assert!(refusal("small", GOOD, "xrd.yaml").contains("xrd.yaml"));
         assert!(refusal("small", GOOD, "metadata.json").contains("metadata.json"));
-        assert!(refusal("small", "{", "").contains("metadata.json is not what is expected"));
-        assert!(refusal("small", &GOOD.replace("version", "verzion"), "").contains("verzion"));
+        assert!(refusal("small", "{", "").contains("metadata.json EOF while parsing"));
+        let wrong = GOOD.replace("version", "verzion").replace("\"integer\"", "\"number\"");
+        let told = refusal("small", &wrong, "xrd.yaml");
+        let wanted =
+            ["xrd.yaml cannot", ": verzion", ": version", ": parameterSchema.parameters[0].type"];
+        for wanted in wanted {
+            assert!(told.contains(wanted), "{wanted}: {told}");
+        }
     }
 }

@@ -9,7 +9,7 @@ use crate::arguments::{
 };
 use crate::error::Error;
 use crate::kind::{Cells, Detail, Facts, Kind, Row};
-use crate::output::{dash_if_empty, optional_time, time, time_or_dash};
+use crate::output::{dash_if_empty, optional_time, or_dash, time};
 use crate::session::Session;
 
 #[derive(Debug, Clone, Subcommand)]
@@ -58,10 +58,14 @@ impl Row for Cloud {
         vec![
             ("NAME", self.name.clone()),
             ("PROVIDER", self.provider.clone()),
+            ("AGE", self.created_at.clone()),
+            ("DELETED", or_dash(self.deleted_at.as_deref())),
             ("ENDPOINT", dash_if_empty(endpoint_text(self))),
-            ("DELETED", time_or_dash(self.deleted_at.as_ref())),
-            ("ID", self.id.clone()),
         ]
+    }
+
+    fn wide(&self) -> Cells {
+        vec![("ID", self.id.clone())]
     }
 }
 

@@ -4,6 +4,7 @@
 use clap::{Args, Subcommand};
 use reqwest::Method;
 use slipway_core::ids::CloudCredentialId;
+use slipway_core::operations::reference::ids_from;
 use slipway_wire::catalog::{CreateCredential, Credential, CredentialAssignment, UpdateCredential};
 use slipway_wire::deletion::Deletion;
 
@@ -11,8 +12,9 @@ use crate::arguments::{DeletedListArguments, DeletionArguments};
 use crate::client::Listing;
 use crate::error::Error;
 use crate::kind::{Cells, Detail, Facts, Kind, Row};
-use crate::output::{optional_time, time};
+use crate::output::{name_and_id, optional_time, or_dash, time};
 use crate::session::Session;
+use crate::suggest;
 
 #[derive(Debug, Clone, Subcommand)]
 pub enum CredentialCommand {
@@ -110,11 +112,15 @@ impl Row for Credential {
     fn cells(&self) -> Cells {
         vec![
             ("NAME", self.name.clone()),
-            ("MOUNT", self.kv_mount.clone()),
-            ("PATH", self.kv_path.clone()),
-            ("CLOUD", self.cloud_id.clone()),
-            ("ID", self.id.clone()),
+            ("CLOUD", self.cloud.as_ref().unwrap_or(&self.cloud_id).clone()),
+            ("AGE", self.created_at.clone()),
+            ("DELETED", or_dash(self.deleted_at.as_deref())),
+            ("PATH", format!("{}/{}", self.kv_mount, self.kv_path)),
         ]
+    }
+
+    fn wide(&self) -> Cells {
+        vec![("CLOUD ID", self.cloud_id.clone()), ("ID", self.id.clone())]
     }
 }
 
@@ -123,7 +129,7 @@ impl Detail for Credential {
         vec![
             ("name", Some(self.name.clone())),
             ("id", Some(self.id.clone())),
-            ("cloud", Some(self.cloud_id.clone())),
+            ("cloud", Some(name_and_id(self.cloud.as_deref(), &self.cloud_id))),
             ("mount", Some(self.kv_mount.clone())),
             ("path", Some(self.kv_path.clone())),
             ("created", Some(time(&self.created_at))),
@@ -137,6 +143,10 @@ impl Detail for Credential {
 impl Row for CredentialAssignment {
     fn cells(&self) -> Cells {
         self.credential.cells()
+    }
+
+    fn wide(&self) -> Cells {
+        self.credential.wide()
     }
 }
 
@@ -167,7 +177,10 @@ pub(crate) async fn run(
         }
         CredentialCommand::Delete { target, deletion } => {
             session.terminal.can_agree(deletion.yes)?;
-            let found = find(session, &target).await?;
+            let found = find(session, &target).await;
+            let Some(found) = session.unless_ignored(found, deletion.ignore_not_found)? else {
+                return Ok(());
+            };
             let question = format!("Delete credential `{}` ({})?", found.name, found.id);
             session.terminal.agree(deletion.yes, &question)?;
             let path = ["credentials", &found.id];
@@ -225,5 +238,13 @@ async fn find(session: &Session<'_>, target: &CredentialArguments) -> Result<Cre
             found.len()
         )));
     }
-    found.pop().ok_or_else(|| Error::NotFound(format!("there is no credential `{name}`")))
+    if let Some(found) = found.pop() {
+        return Ok(found);
+    }
+    // It may be the beginning of an id.
+    if ids_from(name).is_some() {
+        return session.client.get(&["credentials", name]).await;
+    }
+    let meant = suggest::near(&session.client, ("credentials", "name"), None, name).await;
+    Err(Error::NotFound(format!("there is no credential `{name}`{meant}")))
 }

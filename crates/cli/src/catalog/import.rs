@@ -9,10 +9,12 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use slipway_wire::catalog::{Blueprint, BlueprintVersion, CreateBlueprint, PublishVersion};
+use slipway_wire::problem::FieldError;
 
 use super::bundle::{self, Bundle};
 use crate::client::Client;
 use crate::error::Error;
+use crate::exit::Exit;
 use crate::kind::{Cells, Row, table};
 use crate::output::or_dash;
 use crate::session::Session;
@@ -29,6 +31,9 @@ pub(crate) struct Entry {
     pub(crate) version: Option<String>,
     pub(crate) outcome: Outcome,
     pub(crate) messages: Vec<String>,
+    /// Its faults, if it is invalid.
+    #[serde(skip)]
+    faults: Vec<FieldError>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -36,6 +41,8 @@ pub(crate) struct Entry {
 pub(crate) enum Outcome {
     Imported,
     Unchanged,
+    /// `check` found no fault.
+    Valid,
     /// The version exists with other content, and a version never changes.
     Drift,
     /// The slug belongs to a blueprint of another engine.
@@ -53,6 +60,7 @@ impl Outcome {
         match self {
             Self::Imported => "imported",
             Self::Unchanged => "unchanged",
+            Self::Valid => "valid",
             Self::Drift => "drift",
             Self::Conflict => "conflict",
             Self::Invalid => "invalid",
@@ -62,7 +70,7 @@ impl Outcome {
     }
 
     pub(crate) const fn is_good(self) -> bool {
-        matches!(self, Self::Imported | Self::Unchanged)
+        matches!(self, Self::Imported | Self::Unchanged | Self::Valid)
     }
 }
 
@@ -72,9 +80,29 @@ impl Row for Entry {
             ("SLUG", self.slug.clone()),
             ("VERSION", or_dash(self.version.as_deref())),
             ("OUTCOME", self.outcome.as_str().to_owned()),
-            ("WHY", self.messages.join("\n")),
+            ("WHY", why(&self.messages)),
         ]
     }
+}
+
+/// One message, or how many: the error has them all, one per line.
+fn why(messages: &[String]) -> String {
+    match messages {
+        [] | [_] => messages.concat(),
+        several => format!("{} faults, see below", several.len()),
+    }
+}
+
+/// Checks the folders and sends nothing.
+pub(super) fn check(session: &mut Session<'_>, folder: &Path) -> Result<(), Error> {
+    let read = entries(folder)?.into_iter().map(|folder| checked(session, &folder, false));
+    let ended: Vec<_> = read
+        .map(|read| match read {
+            Ok(bundle) => entry(&bundle, Outcome::Valid, None),
+            Err(invalid) => invalid,
+        })
+        .collect();
+    end(session, &ended, "blueprint_invalid", "are not valid")
 }
 
 pub(super) async fn run(
@@ -96,11 +124,41 @@ pub(super) async fn run(
             ended.push(import(&session.client, bundle).await?);
         }
     }
+    end(session, &ended, "import_incomplete", "were not imported")
+}
+
+/// Shows the entries; fails with every fault if one is not good.
+fn end(
+    session: &mut Session<'_>,
+    ended: &[Entry],
+    code: &'static str,
+    problem: &str,
+) -> Result<(), Error> {
     session.show(&ended, |ended, width| table(ended, width));
-    match ended.iter().filter(|entry| !entry.outcome.is_good()).count() {
-        0 => Ok(()),
-        bad => Err(Error::Import { bad, of: ended.len() }),
+    let bad: Vec<_> = ended.iter().filter(|entry| !entry.outcome.is_good()).collect();
+    if bad.is_empty() {
+        return Ok(());
     }
+    let errors = bad.iter().flat_map(|entry| {
+        let at = |fault: &FieldError| FieldError {
+            field: format!("{}/{}", entry.slug, fault.field),
+            message: in_short(fault),
+            ..fault.clone()
+        };
+        entry.faults.iter().map(at)
+    });
+    Err(Error::Faults {
+        code,
+        message: format!("{} of {} blueprints {problem}", bad.len(), ended.len()),
+        errors: errors.collect(),
+        exit: Exit::Refused,
+    })
+}
+
+/// The message without the field that most begin with.
+fn in_short(fault: &FieldError) -> String {
+    let field = format!("`{}` ", fault.field);
+    fault.message.strip_prefix(&field).unwrap_or(&fault.message).to_owned()
 }
 
 /// The folders of the entries: this one, or its subfolders in the order of
@@ -133,18 +191,23 @@ fn checked(
     folder: &Path,
     install_definitions: bool,
 ) -> Result<Bundle, Entry> {
-    let mut bundle = bundle::read(folder).map_err(|error| Entry {
+    let messages = |faults: &[FieldError]| {
+        faults.iter().map(|fault| format!("{}: {}", fault.field, in_short(fault))).collect()
+    };
+    let mut bundle = bundle::read(folder).map_err(|faults| Entry {
         slug: folder.file_name().map_or_else(String::new, |name| name.to_string_lossy().into()),
         version: None,
         outcome: Outcome::Invalid,
-        messages: vec![error.to_string()],
+        messages: messages(&faults),
+        faults,
     })?;
-    let messages = (session.renderers.faults)(&bundle.slug, &bundle.body);
-    if messages.is_empty() {
+    let faults = (session.renderers.faults)(&bundle.slug, &bundle.body);
+    if faults.is_empty() {
         bundle.body.install_definitions = install_definitions;
         return Ok(bundle);
     }
-    Err(Entry { messages, ..entry(&bundle, Outcome::Invalid, None) })
+    let messages = messages(&faults);
+    Err(Entry { messages, faults, ..entry(&bundle, Outcome::Invalid, None) })
 }
 
 fn entry(bundle: &Bundle, outcome: Outcome, message: Option<String>) -> Entry {
@@ -153,6 +216,7 @@ fn entry(bundle: &Bundle, outcome: Outcome, message: Option<String>) -> Entry {
         version: Some(bundle.body.version.clone()),
         outcome,
         messages: message.into_iter().collect(),
+        faults: Vec::new(),
     }
 }
 

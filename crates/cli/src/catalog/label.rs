@@ -37,6 +37,9 @@ pub enum LabelCommand {
         /// Do not ask
         #[arg(long)]
         yes: bool,
+        /// Succeed if there is none (any more)
+        #[arg(long)]
+        ignore_not_found: bool,
     },
 }
 
@@ -82,9 +85,10 @@ pub(crate) async fn run(session: &mut Session<'_>, command: LabelCommand) -> Res
         }
         LabelCommand::List(page) => session.list::<LabelDefinition>(page).await,
         LabelCommand::Get(arguments) => session.get::<LabelDefinition>(&arguments.reference).await,
-        LabelCommand::Delete { label, yes } => {
+        LabelCommand::Delete { label, yes, ignore_not_found } => {
             session.terminal.agree(yes, &format!("Delete the definition of label `{label}`?"))?;
-            session.client.silent(Method::DELETE, &["labels", &label]).await
+            let done = session.client.silent(Method::DELETE, &["labels", &label]).await;
+            session.unless_ignored(done, ignore_not_found).map(|_| ())
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::arguments::{
 };
 use crate::error::Error;
 use crate::kind::{Cells, Detail, Facts, Kind, Row};
-use crate::output::{dash_if_empty, optional_time, pairs, time, time_or_dash};
+use crate::output::{dash_if_empty, optional_time, or_dash, pairs, time};
 use crate::session::Session;
 
 #[derive(Debug, Clone, Subcommand)]
@@ -67,11 +67,14 @@ impl Row for Project {
     fn cells(&self) -> Cells {
         vec![
             ("NAME", self.name.clone()),
+            ("AGE", self.created_at.clone()),
+            ("DELETED", or_dash(self.deleted_at.as_deref())),
             ("LABELS", dash_if_empty(pairs(&self.labels))),
-            ("CREATED", time(&self.created_at)),
-            ("DELETED", time_or_dash(self.deleted_at.as_ref())),
-            ("ID", self.id.clone()),
         ]
+    }
+
+    fn wide(&self) -> Cells {
+        vec![("MESH", self.mesh_cidr.clone()), ("ID", self.id.clone())]
     }
 }
 

@@ -8,7 +8,7 @@ use crate::arguments::{IdArguments, PageArguments};
 use crate::client::Listing;
 use crate::error::Error;
 use crate::kind::{Cells, Detail, Facts, Kind, Row, table};
-use crate::output::{optional_time, or_dash, time};
+use crate::output::{Layout, lines_of, name_and_id, optional_time, or_dash, time};
 use crate::session::Session;
 use crate::terminal::clean;
 
@@ -56,7 +56,7 @@ pub struct LeakListArguments {
 
 #[derive(Debug, Clone, Args)]
 pub struct LeakEndArguments {
-    /// The id of the leak
+    /// Its id or the beginning of it
     pub id: String,
     /// Why; kept in the audit
     #[arg(long)]
@@ -65,10 +65,10 @@ pub struct LeakEndArguments {
 
 pub(crate) const EXAMPLES: &[&str] = &[
     "slipway leaks list --state all",
-    "slipway leaks get 0192f0c1-2b3c-7d4e-8f50-123456789abc",
+    "slipway leaks get 0192f0c1-2b3c",
     "slipway leaks find",
-    "slipway leaks resolve 0192f0c1-2b3c-7d4e-8f50-123456789abc --reason removed-by-hand",
-    "slipway leaks remove 0192f0c1-2b3c-7d4e-8f50-123456789abc --reason nobodys --yes",
+    "slipway leaks resolve 0192f0c1-2b3c --reason removed-by-hand",
+    "slipway leaks remove 0192f0c1-2b3c --reason nobodys --yes",
 ];
 
 impl Kind for Leak {
@@ -78,13 +78,19 @@ impl Kind for Leak {
 impl Row for Leak {
     fn cells(&self) -> Cells {
         vec![
-            ("KIND", self.kind.clone()),
-            ("OBJECT", object(self)),
-            ("CLUSTER", or_dash(self.cluster.as_deref())),
-            ("SINCE", time(&self.found_at)),
-            ("LAST SEEN", time(self.last_seen_at.as_ref().unwrap_or(&self.found_at))),
-            ("WHAT TO DO", self.remedy.clone()),
             ("ID", self.id.clone()),
+            ("KIND", self.kind.clone()),
+            ("RESOURCE", or_dash(self.resource.as_deref())),
+            ("CLUSTER", or_dash(self.cluster.as_deref())),
+            ("AGE", self.found_at.clone()),
+            ("OBJECT", object(self)),
+        ]
+    }
+
+    fn wide(&self) -> Cells {
+        vec![
+            ("LAST SEEN", self.last_seen_at.as_ref().unwrap_or(&self.found_at).clone()),
+            ("WHAT TO DO", self.remedy.clone()),
         ]
     }
 }
@@ -98,10 +104,15 @@ impl Detail for Leak {
             ("object", Some(object(self))),
             ("uid", self.uid.clone()),
             ("cluster", self.cluster.clone()),
-            ("attempt", self.provisioned_resource_id.clone()),
+            (
+                "attempt",
+                self.provisioned_resource_id
+                    .as_ref()
+                    .map(|id| name_and_id(self.resource.as_deref(), id)),
+            ),
             ("since", Some(time(&self.found_at))),
             ("last seen", optional_time(self.last_seen_at.as_ref())),
-            ("evidence", (!self.evidence.is_null()).then(|| self.evidence.to_string())),
+            ("evidence", Some(lines_of(&self.evidence))),
             ("what to do", Some(self.remedy.clone())),
             ("removal asked", optional_time(self.removal_requested_at.as_ref())),
             ("removal by", self.removal_requested_by.clone()),
@@ -118,7 +129,7 @@ impl Row for LeakSuspicion {
         vec![
             ("SUSPECTED", self.kind.clone()),
             ("OBJECT", format!("{}/{}", self.namespace, self.name)),
-            ("FIRST SEEN", time(&self.first_seen_at)),
+            ("AGE", self.first_seen_at.clone()),
             ("LEAK IF FOUND AFTER", time(&self.counts_from)),
         ]
     }
@@ -142,7 +153,7 @@ pub(crate) async fn run(session: &mut Session<'_>, leaks: LeaksArguments) -> Res
         LeaksCommand::Get(arguments) => session.get::<Leak>(&arguments.id).await,
         LeaksCommand::Find => {
             let found: Vec<LeakScan> = session.client.invoke(&["leaks", "find"]).await?;
-            session.show(&found, |found, width| inventories(found, width));
+            session.show(&found, |found, layout| inventories(found, layout));
             Ok(())
         }
         LeaksCommand::Resolve(arguments) => end(session, arguments, "resolve").await.map(|_| ()),
@@ -183,7 +194,7 @@ async fn end(
 }
 
 /// The result of the scan of each cluster.
-fn inventories(found: &[LeakScan], width: Option<u16>) -> String {
+fn inventories(found: &[LeakScan], layout: Layout) -> String {
     if found.is_empty() {
         return "this server serves no cluster; ask the one that does".to_owned();
     }
@@ -199,10 +210,10 @@ fn inventories(found: &[LeakScan], width: Option<u16>) -> String {
         let unreadable = cluster.unreadable.iter();
         parts.extend(unreadable.map(|text| format!("cannot be read: {}", clean(text))));
         if !cluster.leaks.is_empty() {
-            parts.push(table(&cluster.leaks, width));
+            parts.push(table(&cluster.leaks, layout));
         }
         if !cluster.suspected.is_empty() {
-            parts.push(table(&cluster.suspected, width));
+            parts.push(table(&cluster.suspected, layout));
         }
     }
     parts.join("\n")

@@ -6,7 +6,7 @@ use slipway_wire::deletion::Deletion;
 use crate::arguments::{IdArguments, PageArguments};
 use crate::error::Error;
 use crate::kind::{Cells, Detail, Facts, Kind, Row};
-use crate::output::{optional_time, time};
+use crate::output::{name_and_id, optional_time, or_dash, time};
 use crate::session::Session;
 
 #[derive(Debug, Clone, Subcommand)]
@@ -17,10 +17,8 @@ pub enum DeletionCommand {
     Get(IdArguments),
 }
 
-pub(crate) const EXAMPLES: &[&str] = &[
-    "slipway deletion list --limit 20",
-    "slipway deletion get 0192f0c1-2b3c-7d4e-8f50-123456789abc",
-];
+pub(crate) const EXAMPLES: &[&str] =
+    &["slipway deletion list --limit 20", "slipway deletion get 0192f0c1-2b3c"];
 
 impl Kind for Deletion {
     const PATH: &'static str = "deletions";
@@ -29,23 +27,32 @@ impl Kind for Deletion {
 impl Row for Deletion {
     fn cells(&self) -> Cells {
         vec![
-            ("TARGET", format!("{} {}", self.kind, self.target_id)),
+            ("ID", self.id.clone()),
+            ("TARGET", self.target.as_ref().unwrap_or(&self.target_id).clone()),
+            ("KIND", self.kind.clone()),
             ("STATE", self.state.clone()),
-            ("REQUESTED", time(&self.requested_at)),
+            ("AGE", self.requested_at.clone()),
             ("BY", self.requested_by.clone()),
             ("REASON", self.reason.clone()),
-            ("ID", self.id.clone()),
         ]
+    }
+
+    fn wide(&self) -> Cells {
+        vec![("DONE", or_dash(self.done_at.as_deref())), ("TARGET ID", self.target_id.clone())]
     }
 }
 
 impl Detail for Deletion {
     fn facts(&self) -> Facts {
+        let named = |kind: &str, name: &Option<String>, id: &str| {
+            format!("{kind} {}", name_and_id(name.as_deref(), id))
+        };
+        let members = self.members.iter();
         let members: Vec<_> =
-            self.members.iter().map(|member| format!("{} {}", member.kind, member.id)).collect();
+            members.map(|member| named(&member.kind, &member.name, &member.id)).collect();
         vec![
             ("id", Some(self.id.clone())),
-            ("target", Some(format!("{} {}", self.kind, self.target_id))),
+            ("target", Some(named(&self.kind, &self.target, &self.target_id))),
             ("state", Some(self.state.clone())),
             ("requested", Some(time(&self.requested_at))),
             ("by", Some(self.requested_by.clone())),

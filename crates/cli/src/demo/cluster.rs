@@ -62,7 +62,7 @@ pub(super) async fn tell(
     // Distinct from the local project and cluster of the same run.
     let name = format!("{name}-kube");
     let bundle = Bundle::from_texts(METADATA, XRD.to_owned(), COMPOSITION.to_owned())
-        .map_err(|error| Error::Demo(format!("the blueprint is not understood: {error}")))?;
+        .map_err(|faults| Error::Demo(format!("the blueprint is not understood: {faults:?}")))?;
     screen.heading("A cluster, and what a declaration on it needs");
     register(client, &name, screen).await?;
     publish(client, &bundle, screen).await?;

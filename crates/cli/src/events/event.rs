@@ -8,8 +8,8 @@ use super::follow::{FollowArguments, follow};
 use crate::arguments::PageArguments;
 use crate::client::Listing;
 use crate::error::Error;
-use crate::kind::{Cells, Row, table};
-use crate::output::{or_dash, time, time_or_dash};
+use crate::kind::{Cells, Row};
+use crate::output::or_dash;
 use crate::session::Session;
 use crate::terminal::clean;
 
@@ -34,6 +34,9 @@ pub enum EventCommand {
         /// Do not ask
         #[arg(long)]
         yes: bool,
+        /// Succeed if there is none (any more)
+        #[arg(long)]
+        ignore_not_found: bool,
     },
 }
 
@@ -49,11 +52,17 @@ impl Row for Event {
     fn cells(&self) -> Cells {
         vec![
             ("POSITION", self.position.to_string()),
-            ("AT", time(&self.occurred_at)),
+            ("AGE", self.occurred_at.clone()),
             ("TYPE", self.event_type.clone()),
-            ("HANDLE", or_dash(self.handle.as_deref())),
+            ("HANDLE", self.handle.as_ref().unwrap_or(&self.aggregate_id).clone()),
+        ]
+    }
+
+    fn wide(&self) -> Cells {
+        vec![
             ("REVISION", self.revision.to_string()),
             ("AGGREGATE", self.aggregate_id.clone()),
+            ("ID", self.id.clone()),
         ]
     }
 }
@@ -64,7 +73,7 @@ impl Row for Subscription {
             ("NAME", self.name.clone()),
             ("POSITION", self.position.to_string()),
             ("BEHIND", (self.last_position - self.position).to_string()),
-            ("LAST DELIVERY", time_or_dash(self.published_at.as_ref())),
+            ("LAST DELIVERY", or_dash(self.published_at.as_deref())),
             ("FAILURES", self.failures.to_string()),
             ("LAST ERROR", or_dash(self.last_error.as_deref())),
         ]
@@ -81,12 +90,14 @@ pub(crate) async fn run(session: &mut Session<'_>, command: EventCommand) -> Res
         EventCommand::Follow(arguments) => follow(session, &arguments).await?,
         EventCommand::Subscriptions => {
             let found: Vec<Subscription> = session.client.get(&["subscriptions"]).await?;
-            session.show(&found, |found, width| table(found, width));
+            session.show_all(&found, "subscriptions");
         }
-        EventCommand::Unsubscribe { name, yes } => {
+        EventCommand::Unsubscribe { name, yes, ignore_not_found } => {
             session.terminal.agree(yes, &format!("Delete subscription `{name}`?"))?;
-            session.client.silent(Method::DELETE, &["subscriptions", &name]).await?;
-            session.terminal.say(&format!("subscription `{}` is deleted", clean(&name)));
+            let done = session.client.silent(Method::DELETE, &["subscriptions", &name]).await;
+            if session.unless_ignored(done, ignore_not_found)?.is_some() {
+                session.terminal.say(&format!("subscription `{}` is deleted", clean(&name)));
+            }
         }
     }
     Ok(())

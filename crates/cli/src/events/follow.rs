@@ -10,7 +10,7 @@ use super::sse::Parser;
 use crate::arguments::Output;
 use crate::client::Listing;
 use crate::error::Error;
-use crate::output::{or_dash, time, to_yaml};
+use crate::output::{time, to_yaml};
 use crate::session::Session;
 use crate::terminal::clean;
 
@@ -96,7 +96,7 @@ fn show(session: &mut Session<'_>, data: &str) -> Result<(), Error> {
     let event: Event =
         serde_json::from_str(data).map_err(|error| session.client.unreadable(error.to_string()))?;
     let line = match session.output {
-        Output::Table => event_line(&event),
+        Output::Table | Output::Wide => event_line(&event),
         // One event per line, for tools in a pipe.
         Output::Json => serde_json::to_string(&event).unwrap_or_default(),
         Output::Yaml => format!("---\n{}", to_yaml(&event)),
@@ -107,9 +107,8 @@ fn show(session: &mut Session<'_>, data: &str) -> Result<(), Error> {
 
 /// One event as one line; an endless list has no columns to align.
 fn event_line(event: &Event) -> String {
-    let Event { position, revision, .. } = event;
+    let Event { position, event_type, aggregate_id, .. } = event;
     let at = time(&event.occurred_at);
-    let Event { event_type, aggregate_id, .. } = event;
-    let handle = or_dash(event.handle.as_deref());
-    clean(&format!("{position:>6}  {at}  {event_type}  {handle}  {aggregate_id}  {revision}"))
+    let handle = event.handle.as_ref().unwrap_or(aggregate_id);
+    clean(&format!("{position:>6}  {at}  {event_type}  {handle}"))
 }

@@ -3,22 +3,33 @@
 use clap::Subcommand;
 use slipway_wire::nodes::Node;
 
-use crate::arguments::{IdArguments, PageArguments};
+use crate::arguments::PageArguments;
+use crate::client::Listing;
 use crate::error::Error;
 use crate::kind::{Cells, Detail, Facts, Kind, Row};
-use crate::output::{optional_time, or_dash, time, time_or_dash, yes_no};
+use crate::output::{name_and_id, optional_time, or_dash, span, time, yes_no};
 use crate::session::Session;
 
 #[derive(Debug, Clone, Subcommand)]
 pub enum NodeCommand {
-    /// List nodes, also those that are deregistered
-    List(PageArguments),
+    /// List nodes
+    List {
+        /// Also those that are gone
+        #[arg(long)]
+        all: bool,
+        #[command(flatten)]
+        page: PageArguments,
+    },
     /// Show one node
-    Get(IdArguments),
+    Get {
+        /// Its host name, the handle of its resource, its id or the beginning of it
+        #[arg(value_name = "NODE")]
+        node: String,
+    },
 }
 
 pub(crate) const EXAMPLES: &[&str] =
-    &["slipway node list", "slipway node get 0192f0c1-2b3c-7d4e-8f50-123456789abc"];
+    &["slipway node list", "slipway node list --all -o wide", "slipway node get web-1"];
 
 impl Kind for Node {
     const PATH: &'static str = "nodes";
@@ -34,10 +45,16 @@ impl Row for Node {
             ("HOSTNAME", self.hostname.clone()),
             ("STATE", state),
             ("REACHABILITY", self.reachability.clone()),
+            ("LAST HEARTBEAT", or_dash(self.last_heartbeat_at.as_deref())),
+            ("ID", self.id.clone()),
+        ]
+    }
+
+    fn wide(&self) -> Cells {
+        vec![
             ("MESH IP", or_dash(self.mesh_ip.as_deref())),
             ("VERSION", or_dash(self.version.as_deref())),
-            ("LAST HEARTBEAT", time_or_dash(self.last_heartbeat_at.as_ref())),
-            ("ID", self.id.clone()),
+            ("ENROLLED", self.registered_at.clone()),
         ]
     }
 }
@@ -69,15 +86,28 @@ impl Detail for Node {
 /// One line about a node, for texts about something else.
 pub(crate) fn in_short(node: &Node) -> String {
     let state = match &node.deregistered_how {
-        None => format!("registered, {}", node.reachability),
+        None => format!("registered, {}{}", node.reachability, silence(Some(node))),
         Some(how) => format!("deregistered ({how})"),
     };
-    format!("{} {} {state}", node.hostname, node.id)
+    format!("{} {state}", name_and_id(Some(&node.hostname), &node.id))
+}
+
+/// ` (silent 3m)` if the agent of a resource should report and does not.
+pub(crate) fn silence(node: Option<&Node>) -> String {
+    let silent = node.and_then(|node| node.silent_seconds);
+    silent.map(|seconds| format!(" (silent {})", span(seconds))).unwrap_or_default()
 }
 
 pub(crate) async fn run(session: &mut Session<'_>, command: NodeCommand) -> Result<(), Error> {
     match command {
-        NodeCommand::List(page) => session.list::<Node>(page).await,
-        NodeCommand::Get(arguments) => session.get::<Node>(&arguments.id).await,
+        NodeCommand::List { all: true, page } => session.list::<Node>(page).await,
+        NodeCommand::List { all: false, page } => {
+            let mut listed = session.client.list::<Node>(&[Node::PATH], Listing::default()).await?;
+            listed.items.retain(|node| node.registered);
+            listed.items.truncate(page.most());
+            session.show_list(&listed, "nodes");
+            Ok(())
+        }
+        NodeCommand::Get { node } => session.get::<Node>(&node).await,
     }
 }

@@ -71,8 +71,8 @@ pub(crate) const EXAMPLES: &[&str] = &[
     "slipway token issue web-1 --ttl 30m",
     "slipway token issue web-1 --daemon-set secret --image registry.example/plexd:1.0",
     "slipway token list web-1",
-    "slipway token show 0192f0c1-2b3c-7d4e-8f50-123456789abc",
-    "slipway token revoke 0192f0c1-2b3c-7d4e-8f50-123456789abc --yes",
+    "slipway token show 0192f0c1-2b3c",
+    "slipway token revoke 0192f0c1-2b3c --yes",
 ];
 
 impl Kind for Token {
@@ -82,12 +82,16 @@ impl Kind for Token {
 impl Row for Token {
     fn cells(&self) -> Cells {
         vec![
-            ("STATE", self.state.clone()),
-            ("ISSUED", time(&self.issued_at)),
-            ("EXPIRES", time(&self.expires_at)),
-            ("BY", or_dash(self.issued_by.as_deref())),
             ("ID", self.token_id.clone()),
+            ("STATE", self.state.clone()),
+            ("AGE", self.issued_at.clone()),
+            ("EXPIRES", self.expires_at.clone()),
+            ("BY", or_dash(self.issued_by.as_deref())),
         ]
+    }
+
+    fn wide(&self) -> Cells {
+        vec![("ATTEMPT ID", self.provisioned_resource_id.clone())]
     }
 }
 
@@ -97,6 +101,7 @@ impl Detail for Token {
             ("id", Some(self.token_id.clone())),
             ("state", Some(self.state.clone())),
             ("kind", Some(self.kind.clone())),
+            ("resource", self.resource.clone()),
             ("attempt", Some(self.provisioned_resource_id.clone())),
             ("issued", Some(time(&self.issued_at))),
             ("issued by", self.issued_by.clone()),
@@ -129,11 +134,12 @@ pub(crate) async fn run(session: &mut Session<'_>, command: TokenCommand) -> Res
             session.list_at::<Token>(&["resources", &resource.id, "tokens"], page).await
         }
         TokenCommand::Show(arguments) => session.get::<Token>(&arguments.id).await,
-        TokenCommand::Revoke(RevokeArguments { id, reason, yes }) => {
+        TokenCommand::Revoke(RevokeArguments { id, reason, yes, ignore_not_found }) => {
             let question = "Revoke this token? Nobody can enrol with it any more.";
             session.terminal.agree(yes, question)?;
-            session.client.delete::<IgnoredAny>(&["tokens", &id], reason.as_deref()).await?;
-            Ok(())
+            let path = ["tokens", &id];
+            let done = session.client.delete::<IgnoredAny>(&path, reason.as_deref()).await;
+            session.unless_ignored(done, ignore_not_found).map(|_| ())
         }
     }
 }

@@ -20,7 +20,7 @@ pub struct FreezeArguments {
     /// Why; kept in the audit and shown with every resource that waits
     #[arg(long)]
     pub reason: String,
-    /// When it ends by itself, 7 days (168h) at most
+    /// When it ends by itself, 7d at most
     #[arg(long = "for", value_name = "TIME", value_parser = parse_duration, default_value = "1h")]
     pub length: Duration,
     /// Wait until no action that began before is under way on any replica
@@ -83,10 +83,13 @@ impl Row for WithheldAction {
             ("HANDLE", self.handle.clone()),
             ("PROJECT", self.project.clone()),
             ("PHASE", self.phase.clone()),
-            ("SINCE", time(&self.since)),
+            ("AGE", self.since.clone()),
             ("REASON", self.message.clone()),
-            ("ID", self.resource_id.clone()),
         ]
+    }
+
+    fn wide(&self) -> Cells {
+        vec![("ID", self.resource_id.clone())]
     }
 }
 
@@ -152,7 +155,7 @@ pub(crate) async fn status(session: &mut Session<'_>) -> Result<(), Error> {
 
 pub(crate) async fn withheld(session: &mut Session<'_>, page: PageArguments) -> Result<(), Error> {
     let listed = session.client.list::<WithheldAction>(&["control", "withheld"], page).await?;
-    session.show_list(&listed);
+    session.show_list(&listed, "withheld actions");
     if listed.open > 0 {
         session.terminal.say(&format!(
             "{} resources were not observed yet; try again in a moment",

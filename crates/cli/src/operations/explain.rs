@@ -7,9 +7,7 @@ use std::fmt::Write;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde_json::Value;
-use slipway_core::ids::NodeId;
 use slipway_core::operations::explanation::ExplainedKind;
-use slipway_core::operations::reference::ids_from;
 use slipway_wire::blocker::{Blocker, Remedy};
 use slipway_wire::nodes::Node;
 use slipway_wire::operations::{ExplainedPart, Explanation};
@@ -19,7 +17,7 @@ use crate::client::Listing;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::nodes::node;
-use crate::output::time;
+use crate::output::{field, observed, plain, time};
 use crate::session::Session;
 use crate::terminal::clean;
 
@@ -57,8 +55,9 @@ pub(crate) async fn run(
         None => any(session, &target).await,
         Some(ExplainedKind::Resource) => resource(session, &target).await,
         Some(kind @ ExplainedKind::Node) => {
-            let id = node_id(session, target.target).await?;
-            explain(session, kind, &id).await
+            // Also by its host name, and by the handle of its resource.
+            let node: Node = session.client.get(&["nodes", &target.target]).await?;
+            explain(session, kind, &node.id).await
         }
         Some(kind) => explain(session, kind, &target.target).await,
     }
@@ -88,18 +87,8 @@ pub(crate) async fn resource(
     session: &mut Session<'_>,
     target: &TargetArguments,
 ) -> Result<(), Error> {
-    match find_id(&session.client, target).await {
-        Ok(id) => explain(session, ExplainedKind::Resource, &id).await,
-        // It may be the beginning of an id.
-        Err(error) if ids_from(&target.target).is_some() => {
-            let found = explain(session, ExplainedKind::Resource, &target.target).await;
-            found.map_err(|second| match second.exit() {
-                Exit::NotFound => error,
-                _ => second,
-            })
-        }
-        Err(error) => Err(error),
-    }
+    let id = find_id(&session.client, target).await?;
+    explain(session, ExplainedKind::Resource, &id).await
 }
 
 async fn explain(session: &mut Session<'_>, kind: ExplainedKind, id: &str) -> Result<(), Error> {
@@ -112,38 +101,13 @@ fn show(session: &mut Session<'_>, explanation: &Explanation) -> Result<(), Erro
     Ok(())
 }
 
-/// A host name means the registered node of that name, or else the last one.
-async fn node_id(session: &Session<'_>, target: String) -> Result<String, Error> {
-    if target.parse::<NodeId>().is_ok() {
-        return Ok(target);
-    }
-    let nodes: Vec<Node> = session.client.list(&["nodes"], Listing::default()).await?.items;
-    let named: Vec<_> = nodes.into_iter().filter(|node| node.hostname == target).collect();
-    let registered: Vec<_> = named.iter().filter(|node| node.registered).collect();
-    if registered.len() > 1 {
-        let ids: Vec<_> = registered.iter().map(|node| node.id.as_str()).collect();
-        return Err(Error::Usage(format!(
-            "`{target}` is the host name of the nodes {}; choose one by its id",
-            ids.join(", ")
-        )));
-    }
-    let found = registered.first().copied().or(named.last()).map(|node| node.id.clone());
-    // It may be the beginning of an id.
-    let found = found.or_else(|| ids_from(&target).map(|_| target.clone()));
-    found.ok_or_else(|| {
-        Error::NotFound(format!(
-            "there is no node with the host name `{target}`; see `slipway node list`"
-        ))
-    })
-}
-
 /// Not a table: sentences are long and must not be wrapped into columns.
 pub(crate) fn text(explanation: &Explanation) -> String {
-    let failed = explanation.failure.as_ref().map(|failure| &failure.observed);
     let mut lines = vec![format!(
-        "{} is {} since {}",
+        "{} is {}{} since {}",
         clean(&explanation.name),
         clean(&explanation.state),
+        node::silence(explanation.node.as_ref()),
         time(&explanation.since)
     )];
     if let Some(failure) = &explanation.failure {
@@ -173,16 +137,22 @@ pub(crate) fn text(explanation: &Explanation) -> String {
         heading(&mut lines, "With it:");
         lines.extend(explanation.parts.iter().map(part));
     }
-    if !explanation.facts.is_empty() || !nothing(&explanation.observed) || failed.is_some() {
+    let mut known = Vec::new();
+    explanation.facts.iter().for_each(|(name, value)| field(name, value, 1, &mut known));
+    if !known.is_empty() {
         heading(&mut lines, "Known:");
-        let facts = explanation.facts.iter().filter(|(_, value)| !nothing(value));
-        lines.extend(facts.map(|(name, value)| format!("  {}: {}", clean(name), plain(value))));
-        let observed =
-            [("observed", Some(&explanation.observed)), ("observed when it failed", failed)];
-        for (name, observed) in observed {
-            let observed = observed.filter(|observed| !nothing(observed));
-            lines.extend(observed.map(|observed| format!("  {name}: {}", plain(observed))));
-        }
+        lines.extend(known);
+    }
+    let since = explanation.observed_since.as_deref();
+    let mut seen = observed(&explanation.observed, since, explanation.observed_stale).into_iter();
+    if let Some(when) = seen.next() {
+        heading(&mut lines, &format!("Observed, {when}:"));
+        lines.extend(seen.map(|line| format!("  {line}")));
+    }
+    if let Some(Value::Object(fields)) = explanation.failure.as_ref().map(|failed| &failed.observed)
+    {
+        heading(&mut lines, "Observed when it failed:");
+        fields.iter().for_each(|(name, value)| field(name, value, 1, &mut lines));
     }
     if !explanation.history.is_empty() {
         heading(&mut lines, "History:");
@@ -217,28 +187,14 @@ fn heading(lines: &mut Vec<String>, text: &str) {
     lines.push(text.to_owned());
 }
 
-fn nothing(value: &Value) -> bool {
-    match value {
-        Value::Null => true,
-        Value::Object(map) => map.is_empty(),
-        Value::Array(list) => list.is_empty(),
-        _ => false,
-    }
-}
-
-/// A string without its quotes, any other value as JSON.
-fn plain(value: &Value) -> String {
-    match value {
-        Value::String(text) => clean(text),
-        value => clean(&value.to_string()),
-    }
-}
-
 fn part(part: &ExplainedPart) -> String {
-    let mut text = format!("  {} {}", clean(&part.kind), clean(&part.id));
-    if !part.name.is_empty() {
-        let _ = write!(text, " ({})", clean(&part.name));
-    }
+    let (kind, name, id) = (clean(&part.kind), clean(&part.name), clean(&part.id));
+    let mut text = match (part.kind.as_str(), name.is_empty()) {
+        // Its name says that it is an attempt.
+        ("provisioned_resource", false) => format!("  {name} ({id})"),
+        (_, false) => format!("  {kind} {id} ({name})"),
+        (_, true) => format!("  {kind} {id}"),
+    };
     let _ = write!(text, " is {}", clean(&part.state));
     if let Some(since) = &part.since {
         let _ = write!(text, " since {}", time(since));
@@ -260,10 +216,11 @@ fn blocker(blocker: &Blocker, indent: &str) -> String {
         clean(&blocker.owner),
         clean(&blocker.message)
     );
-    if !matches!(&blocker.evidence, Value::Null) {
+    let mut evidence = Vec::new();
+    field("evidence", &blocker.evidence, 0, &mut evidence);
+    for line in evidence {
         // Writing to a `String` does not fail.
-        let evidence = clean(&blocker.evidence.to_string());
-        let _ = write!(text, "\n{indent}  evidence: {evidence}");
+        let _ = write!(text, "\n{indent}  {line}");
     }
     for found in &blocker.remedies {
         let _ = write!(text, "\n{}", remedy(found, &format!("{indent}  ")));

@@ -11,7 +11,7 @@ pub(crate) fn render<T: Serialize>(
     table: impl FnOnce(&T) -> String,
 ) -> String {
     match output {
-        Output::Table => table(document),
+        Output::Table | Output::Wide => table(document),
         Output::Json => to_json(document),
         Output::Yaml => to_yaml(document),
     }

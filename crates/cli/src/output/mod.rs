@@ -1,19 +1,23 @@
 //! Results as text: tables for people, JSON and YAML for programs. Pure
-//! functions. Tables fit the width of a terminal; without one no line is
-//! wrapped, so that each row stays one line for tools in a pipe. Colours come
-//! last, and only on a terminal.
+//! functions. Tables fit the width of a terminal, one line a row; without one nothing is
+//! shortened or left out. Colours come last, and only on a terminal.
 
 mod document;
+mod fit;
+mod layout;
 mod paint;
 mod present;
 mod table;
+mod value;
 
-pub use present::{agree, present, say};
+pub use present::{agree, fail, present, say};
 pub use table::{facts, rows};
 
 pub(crate) use document::{render, to_yaml};
+pub(crate) use layout::{Layout, list, span};
 pub(crate) use paint::{BOLD, GREEN, RED, coloured, paint};
-pub(crate) use table::{dash_if_empty, optional_time, or_dash, pairs, time, time_or_dash, yes_no};
+pub(crate) use table::{dash_if_empty, name_and_id, optional_time, or_dash, pairs, time, yes_no};
+pub(crate) use value::{field, lines_of, observed, plain};
 
 #[cfg(test)]
 mod tests;

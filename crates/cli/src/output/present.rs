@@ -15,7 +15,10 @@ pub fn present<T: Serialize>(
     table: impl FnOnce(&T, Traits) -> String,
 ) -> Result<(), Error> {
     let mut terminal = Terminal::of_process();
-    let traits = terminal.traits();
+    let mut traits = terminal.traits();
+    if output == Output::Wide {
+        traits.width = None;
+    }
     terminal.print(&render(document, output, |document| table(document, traits)));
     terminal.take_failure().map_or(Ok(()), |error| Err(Error::Output(error)))
 }
@@ -23,6 +26,11 @@ pub fn present<T: Serialize>(
 /// Shows a message about the result, on standard error.
 pub fn say(text: &str) {
     Terminal::of_process().say(text);
+}
+
+/// [`Terminal::fail`] on the streams of this process.
+pub fn fail(error: &Error, output: Output) {
+    Terminal::of_process().fail(error, output);
 }
 
 /// [`Terminal::agree`] on the streams of this process.

@@ -4,68 +4,68 @@ use std::fmt::Display;
 
 use comfy_table::{ContentArrangement, Table, presets};
 
+use super::fit::{Fit, fit};
 use crate::terminal::clean;
 
-/// The indentation of cells that are shown below their row.
-const INDENT: u16 = 4;
-
-/// Rows under headings; `none` if there are none.
+/// Rows under headings, one line each; `none` if there are none.
 ///
-/// If a table is too wide for the terminal, its last columns go below each row,
-/// every cell on lines of its own, until the rest fits. Columns are not squeezed:
-/// that would break words and ids, which have to be copied.
+/// What does not fit the terminal is shortened with `…`, and columns for which there is
+/// no room at all are left out from the right; a `…` ends the headings then. Without a
+/// width nothing is left out.
 pub fn rows(headings: &[&str], rows: Vec<Vec<String>>, width: Option<u16>) -> String {
     if rows.is_empty() {
         return "none".to_owned();
     }
-    let rows: Vec<Vec<String>> =
-        rows.into_iter().map(|row| row.iter().map(|cell| clean(cell)).collect()).collect();
-    let fits = |beside: &usize, width: u16| {
-        natural_width(&headings[..*beside], &rows) <= usize::from(width)
-    };
-    let all = headings.len();
-    let beside =
-        width.and_then(|width| (0..=all).rev().find(|beside| fits(beside, width))).unwrap_or(all);
     let head = headings.iter().map(|heading| (*heading).to_owned()).collect();
-    let rows: Vec<Vec<String>> = std::iter::once(head).chain(rows).collect();
-    let mut table = empty(None);
-    for row in &rows {
-        table.add_row(row.iter().take(beside));
-    }
-    // Without a column beside another there is no line of the table to show.
-    let mut beside_lines = if beside > 0 { finish(&table) } else { Vec::new() }.into_iter();
-    let mut lines = Vec::new();
-    for row in &rows {
-        lines.extend(beside_lines.next());
-        lines.extend(row.iter().skip(beside).flat_map(|cell| below(cell, width)));
-    }
-    lines.join("\n")
-}
-
-/// The lines of a cell below its row.
-fn below(cell: &str, width: Option<u16>) -> Vec<String> {
-    // `finish` removes the two columns of padding that the table counts.
-    let mut table = empty(width.map(|width| width.saturating_sub(INDENT) + 2));
-    table.add_row([cell]);
-    let indent = " ".repeat(usize::from(INDENT));
-    finish(&table).iter().map(|line| format!("{indent}{line}").trim_end().to_owned()).collect()
-}
-
-/// The width of the table if nothing is wrapped.
-fn natural_width(headings: &[&str], rows: &[Vec<String>]) -> usize {
-    let widest = |(index, heading): (usize, &&str)| {
-        let cells = rows.iter().filter_map(|row| row.get(index)).map(|cell| cell.chars().count());
-        cells.max().unwrap_or(0).max(heading.len()) + 2
+    let cleaned = |row: Vec<String>| row.iter().map(|cell| clean(cell)).collect();
+    let lines: Vec<Vec<String>> =
+        std::iter::once(head).chain(rows.into_iter().map(cleaned)).collect();
+    let natural: Vec<usize> = (0..headings.len())
+        .map(|index| lines.iter().filter_map(move |line| line.get(index)).map(|cell| length(cell)))
+        .map(|lengths| lengths.max().unwrap_or(0))
+        .collect();
+    let least: Vec<usize> = headings.iter().map(|heading| length(heading)).collect();
+    let Fit { widths, complete } = match width {
+        Some(width) => fit(&natural, &least, usize::from(width)),
+        None => Fit { widths: natural, complete: true },
     };
-    headings.iter().enumerate().map(widest).sum::<usize>().saturating_sub(2)
+    let shown = lines.iter().enumerate().map(|(number, line)| {
+        let mut text = String::new();
+        for (cell, width) in line.iter().zip(&widths) {
+            let cell = shorten(cell, *width);
+            let space = " ".repeat(width - length(&cell) + 2);
+            text.push_str(&cell);
+            text.push_str(&space);
+        }
+        if number == 0 && !complete {
+            text.push('…');
+        }
+        text.trim_end().to_owned()
+    });
+    shown.collect::<Vec<_>>().join("\n")
 }
 
-/// Names beside values; names without a value are left out.
+fn length(text: &str) -> usize {
+    text.chars().count()
+}
+
+/// At most so many characters.
+fn shorten(text: &str, width: usize) -> String {
+    if length(text) <= width {
+        return text.to_owned();
+    }
+    let kept: String = text.chars().take(width.saturating_sub(1)).collect();
+    format!("{}…", kept.trim_end())
+}
+
+/// Names beside values; names without a value are left out. The lines of a value stay
+/// lines.
 pub fn facts(facts: Vec<(&str, Option<String>)>, width: Option<u16>) -> String {
     let mut table = empty(width);
     for (name, value) in facts {
         if let Some(value) = value.filter(|value| !value.is_empty()) {
-            table.add_row([name.to_owned(), clean(&value)]);
+            let lines: Vec<_> = value.lines().map(clean).collect();
+            table.add_row([name.to_owned(), lines.join("\n")]);
         }
     }
     finish(&table).join("\n")
@@ -104,8 +104,9 @@ pub(crate) fn optional_time(text: Option<&String>) -> Option<String> {
     text.map(|text| time(text))
 }
 
-pub(crate) fn time_or_dash(text: Option<&String>) -> String {
-    or_dash(optional_time(text).as_deref())
+/// `shop (0192f0c1-…)`, or the id of what has no name.
+pub(crate) fn name_and_id(name: Option<&str>, id: &str) -> String {
+    name.map_or_else(|| id.to_owned(), |name| format!("{name} ({id})"))
 }
 
 pub(crate) fn or_dash(text: Option<&str>) -> String {

@@ -8,7 +8,7 @@ use slipway_wire::placement::{
 use crate::arguments::{NamedArguments, PageArguments};
 use crate::error::Error;
 use crate::kind::{Cells, Detail, Facts, Kind, Row};
-use crate::output::{optional_time, time};
+use crate::output::{dash_if_empty, lines_of, name_and_id, optional_time, or_dash, time};
 use crate::session::Session;
 
 #[derive(Debug, Clone, Subcommand)]
@@ -94,10 +94,14 @@ impl Row for Cluster {
         vec![
             ("NAME", self.name.clone()),
             ("ENGINE", self.engine.clone()),
-            ("REGION", self.region.clone().unwrap_or_default()),
+            ("REGION", or_dash(self.region.as_deref())),
             ("USABLE", usable(self)),
-            ("ID", self.id.clone()),
+            ("AGE", self.created_at.clone()),
         ]
+    }
+
+    fn wide(&self) -> Cells {
+        vec![("ACCESS", or_dash(self.access.as_deref())), ("ID", self.id.clone())]
     }
 }
 
@@ -114,7 +118,7 @@ impl Detail for Cluster {
             ("access", self.access.clone()),
             ("usable", Some(usable(self))),
             ("problem", found.and_then(|found| found.problem.clone())),
-            ("found", found.map(|found| found.facts.to_string())),
+            ("found", found.map(|found| lines_of(&found.facts))),
             ("looked", found.map(|found| time(&found.verified_at))),
             ("created", Some(time(&self.created_at))),
             ("revision", Some(self.revision.to_string())),
@@ -135,10 +139,19 @@ fn usable(cluster: &Cluster) -> String {
 impl Row for ClusterAssignment {
     fn cells(&self) -> Cells {
         vec![
-            ("PROJECT", self.project_id.clone()),
-            ("CLUSTER", self.cluster_id.clone()),
+            ("PROJECT", self.project.as_ref().unwrap_or(&self.project_id).clone()),
+            ("CLUSTER", self.cluster.as_ref().unwrap_or(&self.cluster_id).clone()),
             ("PHASE", self.namespace_phase.clone()),
+            ("AGE", self.created_at.clone()),
+            ("PROBLEMS", dash_if_empty(self.problems.join("; "))),
+        ]
+    }
+
+    fn wide(&self) -> Cells {
+        vec![
             ("NAMESPACE", self.namespace.clone()),
+            ("PROJECT ID", self.project_id.clone()),
+            ("CLUSTER ID", self.cluster_id.clone()),
         ]
     }
 }
@@ -147,8 +160,8 @@ impl Detail for ClusterAssignment {
     fn facts(&self) -> Facts {
         let providers: Vec<_> = self.providers.iter().map(provider).collect();
         vec![
-            ("project", Some(self.project_id.clone())),
-            ("cluster", Some(self.cluster_id.clone())),
+            ("project", Some(name_and_id(self.project.as_deref(), &self.project_id))),
+            ("cluster", Some(name_and_id(self.cluster.as_deref(), &self.cluster_id))),
             ("namespace", Some(self.namespace.clone())),
             ("phase", Some(self.namespace_phase.clone())),
             ("leaving since", optional_time(self.withdrawn_at.as_ref())),

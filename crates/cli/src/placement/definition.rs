@@ -3,7 +3,7 @@
 use slipway_wire::placement::BlueprintDefinitions;
 
 use crate::kind::{Cells, Row};
-use crate::output::{or_dash, time_or_dash};
+use crate::output::or_dash;
 
 impl Row for BlueprintDefinitions {
     fn cells(&self) -> Cells {
@@ -12,7 +12,7 @@ impl Row for BlueprintDefinitions {
             ("WANTED", or_dash(self.wanted_version.as_deref())),
             ("FOUND", or_dash(self.found_version.as_deref())),
             ("PHASE", self.phase.clone()),
-            ("SINCE", time_or_dash(self.since.as_ref())),
+            ("SINCE", or_dash(self.since.as_deref())),
             ("PROBLEM", or_dash(self.problem.as_deref())),
         ]
     }

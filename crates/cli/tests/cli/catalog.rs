@@ -327,8 +327,11 @@ async fn a_catalog_is_checked_before_anything_is_sent() {
     let folder = root.path().to_str().unwrap();
     let ended = server.run(&["blueprint", "import", folder]).await;
     assert_eq!((ended.exit, server.lines().len()), (Exit::Refused, 0), "{ended:?}");
-    for said in ["`xrd` is broken", "not_sent", "metadata.json"] {
+    for said in ["xrd: is broken", "not_sent", "3 faults, see below"] {
         assert!(ended.output.contains(said), "{said}: {}", ended.output);
+    }
+    for line in ["\n  bad/xrd: is broken; mend it\n", "\n  half/metadata.json: cannot be read"] {
+        assert!(ended.errors.contains(line), "{line}: {}", ended.errors);
     }
     assert!(ended.errors.contains("error[import_incomplete]: 3 of 3"), "{}", ended.errors);
 }

@@ -9,7 +9,18 @@ const FORCE: [&str; 5] = ["resource", "force-drain", ID, "--reason", "it burned"
 
 #[tokio::test]
 async fn a_creation_sends_what_was_typed() {
-    let server = StandIn::new(vec![Reply::of(202, mk_resource("Pending"))]).await;
+    let parameter = |name: &str, kind: &str| json!({ "name": name, "type": kind });
+    let version = json!({
+        "id": ID, "blueprint_id": ID, "blueprint": "local-node", "version": "v1", "xrd": "",
+        "composition": "", "injection_strategy": "helm-values", "mesh_role": "node",
+        "provider_kinds": [], "revision": 1, "published_at": "2026-01-01T00:00:00Z",
+        "retired_at": null,
+        "parameter_schema": { "parameters": [
+            parameter("busy_seconds", "integer"), parameter("name", "string"),
+        ] },
+    });
+    let replies = vec![Reply::of(200, json!([version])), Reply::of(202, mk_resource("Pending"))];
+    let server = StandIn::new(replies).await;
     let line = [
         "resource",
         "create",
@@ -20,20 +31,21 @@ async fn a_creation_sends_what_was_typed() {
         "-p",
         "busy_seconds=4",
         "-p",
-        "name=x",
+        "name=22",
         "-l",
         "team=a",
     ];
     let ended = server.run(&line).await;
     assert_eq!(ended.exit, Exit::Success, "{ended:?}");
     assert!(ended.output.contains("web-1"), "{ended:?}");
-    let asked = server.asked().remove(0);
+    assert!(server.lines()[0].starts_with("GET /api/v1/blueprints/local-node/versions?"));
+    let asked = server.asked().remove(1);
     assert_eq!(asked.line, "POST /api/v1/resources");
     assert_eq!(asked.key.as_deref(), Some("Bearer slipway_key"));
     let body: Value = serde_json::from_str(&asked.body).unwrap();
     let expected = json!({
         "handle": "web-1", "blueprint": "local-node", "labels": { "team": "a" },
-        "parameters": { "busy_seconds": 4, "name": "x" },
+        "parameters": { "busy_seconds": 4, "name": "22" },
     });
     assert_eq!(body, expected);
 }
@@ -186,4 +198,44 @@ async fn a_forced_drain_says_why() {
     let asked = server.asked();
     assert_eq!(asked[1].line, format!("POST /api/v1/resources/{ID}/force-drain"));
     assert_eq!(asked[1].body, r#"{"reason":"it burned"}"#);
+}
+
+/// A drain is forced to delete what it is of.
+#[tokio::test]
+async fn a_forced_drain_can_be_waited_for() {
+    let mut forced = mk_resource("Deregistering");
+    forced["deletion_id"] = json!(ID);
+    let replies = vec![
+        Reply::of(200, mk_resource("Deregistering")),
+        Reply::of(202, forced),
+        Reply::of(200, mk_resource("Deleted")),
+    ];
+    let server = StandIn::new(replies).await;
+    let ended = server.run(&[&FORCE[..], &["--yes", "--wait"]].concat()).await;
+    assert_eq!(ended.exit, Exit::Success, "{ended:?}");
+    assert!(ended.output.contains("Deleted since"), "{ended:?}");
+}
+
+#[tokio::test]
+async fn what_is_gone_already_can_be_deleted_again() {
+    let missing = || Reply::of(404, crate::stand_in::mk_problem(404, "project_not_found"));
+    let line = ["project", "delete", "shop", "--yes"];
+    let server = StandIn::new(vec![missing()]).await;
+    assert_eq!(server.run(&line).await.exit, Exit::NotFound);
+    let ended = server.run(&[&line[..], &["--ignore-not-found"]].concat()).await;
+    assert_eq!((ended.exit, ended.output.as_str()), (Exit::Success, ""), "{ended:?}");
+    assert!(ended.errors.starts_with("nothing to do: "), "{ended:?}");
+}
+
+/// A key in a file ends with a line end.
+#[tokio::test]
+async fn a_key_is_read_from_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("key");
+    std::fs::write(&file, "slipway_of_the_file\n").unwrap();
+    let server = StandIn::new(vec![Reply::of(200, json!([]))]).await;
+    let ended = server.run(&["node", "list", "--key-file", file.to_str().unwrap()]).await;
+    assert_eq!((ended.exit, ended.output.as_str()), (Exit::Success, ""), "{ended:?}");
+    assert_eq!(ended.errors, "no nodes\n");
+    assert_eq!(server.asked()[0].key.as_deref(), Some("Bearer slipway_of_the_file"));
 }

@@ -64,7 +64,7 @@ async fn a_handle_that_nobody_has_is_not_found() {
 #[tokio::test]
 async fn a_result_that_cannot_be_written_is_a_failure() {
     let server = StandIn::new(vec![Reply::of(200, json!([]))]).await;
-    let line = ["resource", "list", "-o", "json"];
+    let line = ["resource", "list", "-o", "yaml"];
     let full = File::options().write(true).open("/dev/full").unwrap();
     let ended = run_into(Box::new(full), server.url(), &line, Traits::default(), "").await;
     assert_eq!(ended.exit, Exit::Refused, "{ended:?}");

@@ -12,6 +12,7 @@ use axum::response::{IntoResponse, Response};
 use clap::Parser;
 use serde_json::{Value, json};
 use slipway_cli::{ClientOptions, Command, Exit, Renderers, Terminal, Traits, run_on};
+use slipway_wire::problem::FieldError;
 use tokio::net::TcpListener;
 
 pub(crate) const ID: &str = "0192f0c1-2b3c-7d4e-8f50-123456789abc";
@@ -136,7 +137,11 @@ async fn answer(State(script): State<Arc<Script>>, request: Request) -> Response
 /// The binary has real renderers; these only show that the commands call them.
 const RENDERERS: Renderers = Renderers {
     faults: |_, version| match version.xrd.contains("broken") {
-        true => vec!["`xrd` is broken; mend it".to_owned()],
+        true => vec![FieldError {
+            field: "xrd".to_owned(),
+            code: "xrd_invalid".to_owned(),
+            message: "`xrd` is broken; mend it".to_owned(),
+        }],
         false => Vec::new(),
     },
     role: |slug, composite| Ok(format!("role: {slug}\nof: {}\n", composite.plural)),

@@ -5,10 +5,92 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use crate::commit::StateChange;
+use crate::error::Refusal;
 use crate::event::derive_id;
 use crate::ids::{AuditEntryId, ProjectId, Revision};
-use crate::subject::Subject;
+use crate::nearest::not_one_of;
+use crate::subject::{Subject, SubjectKind};
 use crate::time::Timestamp;
+
+/// Every verb of an entry, `<kind>.<verb>`. A filter for another one is a mistake.
+pub const VERBS: &[&str] = &[
+    "api_key.create",
+    "api_key.install",
+    "api_key.replace",
+    "api_key.revoke",
+    "api_key.rotate",
+    "blueprint.create",
+    "blueprint.definitions_phase",
+    "blueprint.publish",
+    "blueprint.retire",
+    "blueprint.update",
+    "cloud.create",
+    "cloud.delete",
+    "cloud.update",
+    "cluster.abandon",
+    "cluster.assign",
+    "cluster.create",
+    "cluster.namespace_phase",
+    "cluster.withdraw",
+    "control.freeze",
+    "control.freeze_expired",
+    "control.observe",
+    "control.public_url",
+    "control.restore",
+    "control.restore_detected",
+    "control.resume",
+    "control.unfreeze",
+    "credential.assign",
+    "credential.create",
+    "credential.delete",
+    "credential.update",
+    "credential.withdraw",
+    "label.define",
+    "label.delete",
+    "label.update",
+    "leak.remove",
+    "leak.resolve",
+    "node.deregister",
+    "node.drain",
+    "node.enrol",
+    "node.enrol_again",
+    "project.create",
+    "project.delete",
+    "project.update",
+    "provisioned_resource.absence_proven",
+    "provisioned_resource.follow",
+    "provisioned_resource.leak_found",
+    "provisioned_resource.phase",
+    "resource.abandon",
+    "resource.declare",
+    "resource.delete",
+    "resource.relabel",
+    "resource.retry",
+    "subscription.remove",
+    "token.issue",
+    "token.mint",
+    "token.revoke",
+];
+
+/// What the names of actors begin with.
+const ACTORS: [&str; 4] = ["key:", "node:", "loop:", "replica:"];
+
+/// Refuses a filter that can match no entry because it is misspelt.
+pub fn check_filter(
+    actor: Option<&str>,
+    verb: Option<&str>,
+    kind: Option<&str>,
+) -> Result<(), Refusal> {
+    let actor = actor.filter(|actor| !ACTORS.iter().any(|kind| actor.starts_with(kind)));
+    let actor = actor.map(|_| {
+        let problem = "must begin with key:, node:, loop: or replica:, such as key:admin";
+        Refusal::invalid("actor", problem)
+    });
+    let verb = verb.filter(|verb| !VERBS.contains(verb));
+    let verb = verb.map(|verb| not_one_of("verb", verb, VERBS));
+    let kind = kind.and_then(|kind| SubjectKind::parse_field("kind", kind).err());
+    Refusal::all([actor, verb, kind].into_iter().flatten())
+}
 
 /// On whose behalf something is done.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,6 +154,7 @@ impl AuditEntry {
     /// time makes it unique, and the project: one subject may be assigned to
     /// several at one moment.
     pub fn new(verb: &'static str, actor: &Actor, about: About, at: Timestamp) -> Self {
+        debug_assert!(VERBS.contains(&verb), "`{verb}` is missing in VERBS");
         let project = about.project_id.map_or(Uuid::nil(), ProjectId::as_uuid);
         let (revision, moment) = (about.revision.map(|r| r.0.to_be_bytes()), at.as_micros());
         let moment = moment.to_be_bytes();

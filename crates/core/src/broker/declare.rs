@@ -14,7 +14,7 @@ use crate::broker::snapshot::{CredentialView, DeclareSnapshot};
 use crate::catalog::blueprint_version::{BlueprintVersion, Engine};
 use crate::catalog::parameters::ParameterValues;
 use crate::commit::{Commit, StateChange, Write};
-use crate::error::{ErrorKind, Refusal};
+use crate::error::{ErrorKind, Refusal, or_fault};
 use crate::ids::{ProjectId, ProvisionedResourceId, ResourceId, Revision};
 use crate::placement::namespace::Placement;
 use crate::text::{Handle, Labels};
@@ -25,8 +25,9 @@ use crate::text::{Handle, Labels};
 pub struct Declaration {
     pub resource_id: ResourceId,
     pub provisioned_resource_id: ProvisionedResourceId,
-    pub handle: Handle,
-    pub labels: Labels,
+    /// Checked with the rest, so that one answer names all faults.
+    pub handle: String,
+    pub labels: BTreeMap<String, String>,
     pub project: String,
     pub blueprint: String,
     pub version: Option<String>,
@@ -34,7 +35,8 @@ pub struct Declaration {
     pub parameters: BTreeMap<String, Value>,
 }
 
-/// Checks the preconditions and builds slot, attempt and event.
+/// Checks every precondition and builds slot, attempt and event. A refusal names
+/// all faults at once, in a fixed order.
 pub fn declare(
     snapshot: &DeclareSnapshot,
     declaration: &Declaration,
@@ -47,25 +49,27 @@ pub fn declare(
         credential: declaration.credential.as_deref(),
         parameters: &declaration.parameters,
     };
-    let Checked { project_id, blueprint, credential, placement, parameter_values } =
-        check(snapshot, desired)?;
-    if let Some(holder) = snapshot.holder {
-        return Err(Refusal::new(
-            ErrorKind::HandleTaken,
-            format!(
-                "handle `{}` is taken in project `{}`; choose another, or delete resource {holder} and wait until it is gone",
-                declaration.handle, declaration.project
-            ),
-        )
-        .at("handle")
-        .with(json!({ "resource_id": holder })));
+    let mut faults = Vec::new();
+    let handle = or_fault(Handle::parse(&declaration.handle), &mut faults);
+    faults.extend(Labels::faults(&declaration.labels).map(Refusal::from));
+    let checked = gather(snapshot, desired, &mut faults);
+    if let (Some(_), Some(holder)) = (snapshot.project, snapshot.holder) {
+        let message = format!(
+            "handle `{}` is taken in project `{}`; choose another, or delete resource {holder} and wait until it is gone",
+            declaration.handle, declaration.project
+        );
+        let taken = Refusal::new(ErrorKind::HandleTaken, message).at("handle");
+        faults.push(taken.with(json!({ "resource_id": holder })));
     }
-
+    Refusal::all(faults)?;
+    let labels = Labels::parse(declaration.labels.clone())?;
+    let (handle, checked) = handle.zip(checked).ok_or_else(in_part)?;
+    let Checked { project_id, blueprint, credential, placement, parameter_values } = checked;
     let resource = Resource {
         id: declaration.resource_id,
         project_id,
-        handle: declaration.handle.clone(),
-        labels: declaration.labels.clone(),
+        handle,
+        labels,
         revision: Revision::FIRST,
         deletion_id: None,
         deleted_at: None,
@@ -137,99 +141,132 @@ pub(crate) struct Checked<'a> {
     pub(crate) parameter_values: ParameterValues,
 }
 
-/// Checks the preconditions in a fixed order.
+/// Checks the preconditions in a fixed order. A refusal names all faults at once.
 pub(crate) fn check<'a>(
     snapshot: &'a DeclareSnapshot,
     desired: Desired<'_>,
 ) -> Result<Checked<'a>, Refusal> {
-    let Some(project_id) = snapshot.project else {
-        return Err(Refusal::new(
-            ErrorKind::ProjectNotFound,
-            format!("there is no project `{}`; name an existing one", desired.project),
-        )
-        .at("project"));
-    };
+    let mut faults = Vec::new();
+    let checked = gather(snapshot, desired, &mut faults);
+    Refusal::all(faults)?;
+    checked.ok_or_else(in_part)
+}
+
+/// Checks what can be checked: what depends on something that is at fault itself
+/// is left out. `None` if there are faults.
+fn gather<'a>(
+    snapshot: &'a DeclareSnapshot,
+    desired: Desired<'_>,
+    faults: &mut Vec<Refusal>,
+) -> Option<Checked<'a>> {
+    let project = snapshot.project.ok_or_else(|| {
+        let message = format!("there is no project `{}`; name an existing one", desired.project);
+        Refusal::new(ErrorKind::ProjectNotFound, message).at("project")
+    });
+    let project = or_fault(project, faults);
+    let blueprint = or_fault(blueprint(snapshot, desired), faults);
+    let credential =
+        project.and_then(|_| or_fault(credential(snapshot, desired, blueprint), faults));
+    let placement = project.and_then(|_| or_fault(placement(snapshot, desired, blueprint), faults));
+    let values = blueprint.and_then(|blueprint| {
+        or_fault(blueprint.parameter_schema.validate(desired.parameters.clone()), faults)
+    });
+    Some(Checked {
+        project_id: project?,
+        blueprint: blueprint?,
+        credential: credential?,
+        placement: placement?,
+        parameter_values: values?,
+    })
+}
+
+/// Whatever is missing left a fault, so this is never reached.
+fn in_part() -> Refusal {
+    Refusal::new(ErrorKind::Internal, "a declaration was checked in part")
+}
+
+fn blueprint<'a>(
+    snapshot: &'a DeclareSnapshot,
+    desired: Desired<'_>,
+) -> Result<&'a BlueprintVersion, Refusal> {
     let Some(blueprint) = &snapshot.blueprint else {
-        let desired = match desired.version {
+        let named = match desired.version {
             Some(version) => format!("`{}` in version `{version}`", desired.blueprint),
             None => format!("`{}`", desired.blueprint),
         };
-        return Err(Refusal::new(
-            ErrorKind::BlueprintNotFound,
-            format!("there is no published blueprint {desired}; check its slug and version"),
-        )
-        .at("blueprint"));
+        let message =
+            format!("there is no published blueprint {named}; check its slug and version");
+        return Err(Refusal::new(ErrorKind::BlueprintNotFound, message).at("blueprint"));
     };
     if snapshot.blueprint_retired {
-        return Err(Refusal::new(
-            ErrorKind::BlueprintVersionRetired,
-            format!(
-                "version `{}` of blueprint `{}` is retired; name one that is not",
-                blueprint.version, blueprint.slug
-            ),
-        )
-        .at("version"));
+        let message = format!(
+            "version `{}` of blueprint `{}` is retired; name one that is not",
+            blueprint.version, blueprint.slug
+        );
+        return Err(Refusal::new(ErrorKind::BlueprintVersionRetired, message).at("version"));
     }
+    Ok(blueprint)
+}
+
+fn credential<'a>(
+    snapshot: &'a DeclareSnapshot,
+    desired: Desired<'_>,
+    blueprint: Option<&BlueprintVersion>,
+) -> Result<&'a CredentialView, Refusal> {
+    let refuse = |kind, message: String| Err(Refusal::new(kind, message).at("credential"));
     let Some(credential) = &snapshot.credential else {
         return Err(credential_missing(snapshot, desired));
     };
     if !credential.assigned {
-        return Err(Refusal::new(
-            ErrorKind::CredentialNotAssigned,
-            format!(
-                "credential `{}` is not assigned to project `{}`; assign it or name another",
-                credential.name, desired.project
-            ),
-        )
-        .at("credential"));
+        let message = format!(
+            "credential `{}` is not assigned to project `{}`; assign it or name another",
+            credential.name, desired.project
+        );
+        return refuse(ErrorKind::CredentialNotAssigned, message);
     }
     let Some(provider) = &credential.provider else {
-        return Err(Refusal::new(
-            ErrorKind::CloudNotFound,
-            format!("the cloud of credential `{}` no longer exists; name another", credential.name),
-        )
-        .at("credential"));
+        let message =
+            format!("the cloud of credential `{}` no longer exists; name another", credential.name);
+        return refuse(ErrorKind::CloudNotFound, message);
     };
+    let Some(blueprint) = blueprint else { return Ok(credential) };
     if !blueprint.provider_kinds.contains(provider) {
-        return Err(Refusal::new(
-            ErrorKind::ProviderKindMismatch,
-            format!(
-                "blueprint `{}` is made for {}, credential `{}` is of provider `{provider}`; name one that fits",
-                blueprint.slug,
-                blueprint.provider_kinds.join(", "),
-                credential.name,
-            ),
-        )
-        .at("credential"));
+        let message = format!(
+            "blueprint `{}` is made for {}, credential `{}` is of provider `{provider}`; name one that fits",
+            blueprint.slug,
+            blueprint.provider_kinds.join(", "),
+            credential.name,
+        );
+        return refuse(ErrorKind::ProviderKindMismatch, message);
     }
     // A ProviderConfig has the name of its provider and the Secret of one
     // credential, and all resources of the project share it.
-    if let Some(conflict) =
-        snapshot.conflict.as_ref().filter(|_| blueprint.engine == Engine::Crossplane)
-    {
-        return Err(Refusal::new(
-            ErrorKind::ProviderConfigConflict,
-            format!(
-                "project `{}` reaches provider `{provider}` with credential `{}`, and has one ProviderConfig for it; name that credential, or declare this in another project",
-                desired.project, conflict.credential
-            ),
-        )
-        .at("credential")
-        .with(json!({ "credential": conflict.credential, "resource_id": conflict.resource_id })));
-    }
+    let shared = snapshot.conflict.as_ref().filter(|_| blueprint.engine == Engine::Crossplane);
+    let Some(conflict) = shared else { return Ok(credential) };
+    let message = format!(
+        "project `{}` reaches provider `{provider}` with credential `{}`, and has one ProviderConfig for it; name that credential, or declare this in another project",
+        desired.project, conflict.credential
+    );
+    let details = json!({ "credential": conflict.credential, "resource_id": conflict.resource_id });
+    Err(Refusal::new(ErrorKind::ProviderConfigConflict, message).at("credential").with(details))
+}
+
+fn placement<'a>(
+    snapshot: &'a DeclareSnapshot,
+    desired: Desired<'_>,
+    blueprint: Option<&BlueprintVersion>,
+) -> Result<&'a Placement, Refusal> {
     let Some(placement) = &snapshot.placement else {
-        return Err(Refusal::new(
-            ErrorKind::AssignmentNotFound,
-            format!(
-                "project `{}` is not placed on a cluster; assign it to one first",
-                desired.project
-            ),
-        )
-        .at("project"));
+        let message = format!(
+            "project `{}` is not placed on a cluster; assign it to one first",
+            desired.project
+        );
+        return Err(Refusal::new(ErrorKind::AssignmentNotFound, message).at("project"));
     };
-    placement.serves(blueprint).map_err(|refusal| refusal.at("blueprint"))?;
-    let parameter_values = blueprint.parameter_schema.validate(desired.parameters.clone())?;
-    Ok(Checked { project_id, blueprint, credential, placement, parameter_values })
+    if let Some(blueprint) = blueprint {
+        placement.serves(blueprint).map_err(|refusal| refusal.at("blueprint"))?;
+    }
+    Ok(placement)
 }
 
 fn credential_missing(snapshot: &DeclareSnapshot, desired: Desired<'_>) -> Refusal {
@@ -253,12 +290,10 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::broker::snapshot::{CredentialConflict, CredentialView};
-    use crate::catalog::blueprint_version::BlueprintVersion;
+    use crate::broker::snapshot::CredentialConflict;
     use crate::fixtures::{
         mk_actor, mk_blueprint, mk_declaration, mk_declare_snapshot, mk_placement,
     };
-    use crate::placement::namespace::Placement;
 
     fn on(engine: Engine) -> Placement {
         Placement { engine, ..mk_placement() }
@@ -376,6 +411,36 @@ mod tests {
         let refusal = declare(&crossplane, &mk_declaration(), &mk_actor()).unwrap_err();
         assert_eq!(refusal.kind, ErrorKind::ProviderConfigConflict);
         assert_eq!(refusal.field.as_deref(), Some("credential"));
+    }
+
+    #[test]
+    fn one_refusal_names_every_fault() {
+        let declaration = Declaration {
+            handle: "Not A Handle".to_owned(),
+            labels: BTreeMap::from([("a b".to_owned(), String::new())]),
+            parameters: serde_json::from_value(json!({"busy_seconds": "x", "speed": 1})).unwrap(),
+            ..mk_declaration()
+        };
+        let snapshot = DeclareSnapshot { credential: None, ..mk_declare_snapshot() };
+        let refusal = declare(&snapshot, &declaration, &mk_actor()).unwrap_err();
+        let fields: Vec<_> = refusal.faults().filter_map(|fault| fault.field.as_deref()).collect();
+        let expected =
+            ["handle", "labels.a b", "credential", "parameters.busy_seconds", "parameters.speed"];
+        assert_eq!(fields, expected);
+    }
+
+    /// To a key of another project, the project and all in it do not exist.
+    #[test]
+    fn nothing_of_an_unknown_project_is_told() {
+        let snapshot = DeclareSnapshot {
+            project: None,
+            credential: None,
+            placement: None,
+            holder: Some(Uuid::from_u128(9)),
+            ..mk_declare_snapshot()
+        };
+        let refusal = declare(&snapshot, &mk_declaration(), &mk_actor()).unwrap_err();
+        assert_eq!((refusal.kind, refusal.others().len()), (ErrorKind::ProjectNotFound, 0));
     }
 
     #[test]

@@ -67,12 +67,16 @@ pub enum Finding<'a> {
     Node,
 }
 
+/// The kinds of the leaks that this rule records.
+pub(crate) const KINDS: [&str; 3] = ["composite", "foreign_composite", "node"];
+
 impl Finding<'_> {
     const fn kind(&self) -> &'static str {
+        let [composite, foreign, node] = KINDS;
         match self {
-            Self::Composite(_) => "composite",
-            Self::Foreign(_) => "foreign_composite",
-            Self::Node => "node",
+            Self::Composite(_) => composite,
+            Self::Foreign(_) => foreign,
+            Self::Node => node,
         }
     }
 

@@ -434,8 +434,9 @@ pub(crate) fn describe(tick: &Tick<'_>) -> Value {
     seen
 }
 
-/// The same for the row. It keeps the uid of an object that cannot be read any more: if
-/// the object is abandoned, a person looks for it by that.
+/// The same for the row, with the time since when it has been so. It keeps the uid of an
+/// object that cannot be read any more: if the object is abandoned, a person looks for it
+/// by that.
 fn observed(snapshot: &ResourceSnapshot, tick: &Tick<'_>) -> Value {
     let mut seen = describe(tick);
     if let CompositeReport::Unknown { .. } | CompositeReport::Foreign { .. } = tick.report
@@ -443,7 +444,18 @@ fn observed(snapshot: &ResourceSnapshot, tick: &Tick<'_>) -> Value {
     {
         seen["last_uid"] = json!(uid);
     }
-    seen
+    let before = snapshot.observed.as_ref();
+    let mut timeless = before.cloned().unwrap_or_default();
+    if let Some(fields) = timeless.as_object_mut() {
+        fields.remove("since");
+    }
+    match before.filter(|_| timeless == seen) {
+        Some(unchanged) => unchanged.clone(),
+        None => {
+            seen["since"] = json!(snapshot.now);
+            seen
+        }
+    }
 }
 
 /// The uid that the object had when it was last read.

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Map, Value};
 use uuid::Uuid;
@@ -11,7 +12,7 @@ use uuid::Uuid;
 use crate::blocker::Blocker;
 use crate::broker::BrokerWrite;
 use crate::broker::attempt::ProvisionedResource;
-use crate::broker::phase::NodeFact;
+use crate::broker::phase::{NodeFact, Phase};
 use crate::broker::resource::Resource;
 use crate::catalog::blueprint_version::{BlueprintVersion, MeshRole};
 use crate::commit::{Commit, Write};
@@ -58,6 +59,21 @@ impl ResourceSnapshot {
     pub fn blockers_shown(&self) -> Vec<Blocker> {
         let shown = |blocker: &Blocker| Blocker { next_retry_at: self.due_at, ..blocker.clone() };
         self.blockers.iter().map(shown).collect()
+    }
+
+    /// Since when the last recorded observation has been the same.
+    pub fn observed_since(&self) -> Option<Timestamp> {
+        self.observed.as_ref()?.get("since")?.as_str()?.parse().ok()
+    }
+
+    /// Whether nobody checks the observation any more: the loop has given the row up, or did
+    /// not claim it `within` this time.
+    pub fn observed_stale(&self, within: Duration) -> bool {
+        let checked = match self.due_at {
+            Some(due) => self.now.since(due) <= within,
+            None => self.attempt.phase() == Phase::Deleted,
+        };
+        self.observed.is_some() && !checked
     }
 
     /// What the registry says about the node that this attempt expects.

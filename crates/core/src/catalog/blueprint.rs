@@ -5,11 +5,11 @@ use serde_json::{Value, json};
 
 use crate::access::audit::Actor;
 use crate::catalog::blueprint_version::{CompositeDefinition, Engine, InjectionStrategy, MeshRole};
-use crate::catalog::name::{document, line};
-use crate::catalog::parameters::{Parameter, ParameterSchema};
+use crate::catalog::name::document;
+use crate::catalog::parameters::{Parameter, ParameterSchema, shown};
 use crate::catalog::{CatalogWrite, Name};
 use crate::commit::Commit;
-use crate::error::{ErrorKind, Refusal};
+use crate::error::{ErrorKind, Refusal, or_fault};
 use crate::ids::{BlueprintId, BlueprintVersionId, Revision};
 use crate::kind::{about, audited, existing, free, kind, unknown};
 use crate::precondition::Expected;
@@ -61,64 +61,92 @@ pub struct SubmittedContent {
 }
 
 impl VersionContent {
+    /// The content, or every fault of it.
     pub fn check(given: SubmittedContent) -> Result<Self, Refusal> {
-        let version = line("version", &given.version, 1, 63)?;
-        let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
-        if !version.chars().all(|c| plain(c) || matches!(c, '.' | '-'))
-            || !version.starts_with(plain)
-            || !version.ends_with(plain)
-        {
-            let problem = "must be 1 to 63 lowercase letters, digits, dots or hyphens, starting and ending with a letter or digit, such as v1";
-            return Err(Refusal::invalid("version", problem));
-        }
-        Ok(Self {
+        let (content, faults) = Self::draft(given);
+        Refusal::all(faults).map(|()| content)
+    }
+
+    /// The content with its faults, so that the documents can be checked as well.
+    /// What is at fault is replaced by something that causes no further fault.
+    pub fn draft(given: SubmittedContent) -> (Self, Vec<Refusal>) {
+        let mut faults = Vec::new();
+        let mut document = |field: &str, text: &str| {
+            or_fault(document(field, text, MAX_DOCUMENT), &mut faults).unwrap_or_default()
+        };
+        let (xrd, composition) =
+            (document("xrd", &given.xrd), document("composition", &given.composition));
+        let version = or_fault(version(&given.version), &mut faults).unwrap_or_default();
+        let parameter_schema = schema(given.parameters, &mut faults);
+        let strategy =
+            InjectionStrategy::parse_field("injection_strategy", &given.injection_strategy);
+        let strategy = or_fault(strategy, &mut faults);
+        let role = match &given.mesh_role {
+            None => Ok(MeshRole::Node),
+            Some(text) => MeshRole::parse_field("mesh_role", text),
+        };
+        // No strategy writes into a standalone resource.
+        let role = or_fault(role, &mut faults).filter(|_| strategy.is_some());
+        let provider_kinds = or_fault(provider_kinds(given.provider_kinds), &mut faults);
+        let content = Self {
             version,
-            xrd: document("xrd", &given.xrd, MAX_DOCUMENT)?,
-            composition: document("composition", &given.composition, MAX_DOCUMENT)?,
-            parameter_schema: schema(given.parameters)?,
-            injection_strategy: InjectionStrategy::parse_field(
-                "injection_strategy",
-                &given.injection_strategy,
-            )?,
-            mesh_role: match &given.mesh_role {
-                None => MeshRole::Node,
-                Some(text) => MeshRole::parse_field("mesh_role", text)?,
-            },
-            provider_kinds: provider_kinds(given.provider_kinds)?,
+            xrd,
+            composition,
+            parameter_schema,
+            injection_strategy: strategy.unwrap_or(InjectionStrategy::CloudInitUserData),
+            mesh_role: role.unwrap_or(MeshRole::Standalone),
+            provider_kinds: provider_kinds.unwrap_or_default(),
             install_definitions: given.install_definitions,
-        })
+        };
+        (content, faults)
     }
 }
 
-fn schema(parameters: Vec<Parameter>) -> Result<ParameterSchema, Refusal> {
+fn version(text: &str) -> Result<String, Refusal> {
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    let valid = (1..=63).contains(&text.len())
+        && text.chars().all(|c| plain(c) || matches!(c, '.' | '-'))
+        && text.starts_with(plain)
+        && text.ends_with(plain);
+    let problem = "must be 1 to 63 lowercase letters, digits, dots or hyphens, starting and ending with a letter or digit, such as v1";
+    if valid { Ok(text.to_owned()) } else { Err(Refusal::invalid("version", problem)) }
+}
+
+/// An empty schema if one of the parameters is at fault.
+fn schema(parameters: Vec<Parameter>, faults: &mut Vec<Refusal>) -> ParameterSchema {
+    let before = faults.len();
     for parameter in &parameters {
         let text = parameter.default.as_ref().and_then(Value::as_str).unwrap_or_default();
-        document("default", text, 65_536).map_err(|invalid| {
-            let name: String =
-                parameter.name.chars().filter(|c| !c.is_control()).take(63).collect();
-            Refusal::from(invalid).at(format!("parameter_schema.{name}.default"))
-        })?;
+        let at = format!("parameter_schema.{}.default", shown(&parameter.name));
+        or_fault(document(&at, text, 65_536), faults);
     }
-    ParameterSchema::new(parameters).map_err(|invalid| {
-        let name: String = invalid.name.chars().filter(|c| !c.is_control()).take(63).collect();
-        Refusal::new(
-            ErrorKind::ParameterSchemaInvalid,
-            format!("parameter `{name}` {}", invalid.problem),
-        )
-        .at(format!("parameter_schema.{name}"))
-    })
+    faults.extend(ParameterSchema::faults(&parameters).map(|invalid| {
+        let name = shown(&invalid.name);
+        let message = format!("parameter `{name}` {}", invalid.problem);
+        Refusal::new(ErrorKind::ParameterSchemaInvalid, message)
+            .at(format!("parameter_schema.{name}"))
+    }));
+    match faults.len() == before {
+        true => ParameterSchema::new(parameters).unwrap_or_default(),
+        false => ParameterSchema::default(),
+    }
 }
 
 fn provider_kinds(kinds: Vec<String>) -> Result<Vec<String>, Refusal> {
     if kinds.is_empty() || kinds.len() > 32 {
         return Err(Refusal::invalid("provider_kinds", "must name 1 to 32 providers"));
     }
-    for (index, kind) in kinds.iter().enumerate() {
-        Name::parse("provider_kinds", kind)?;
-        if kinds[..index].contains(kind) {
-            return Err(Refusal::invalid("provider_kinds", format!("names `{kind}` twice")));
+    let fault = |(index, kind): (usize, &String)| {
+        let at = format!("provider_kinds[{index}]");
+        match Name::parse(&at, kind) {
+            Err(invalid) => Some(Refusal::from(invalid)),
+            Ok(_) if kinds[..index].contains(kind) => {
+                Some(Refusal::invalid(at, format!("names `{kind}` a second time")))
+            }
+            Ok(_) => None,
         }
-    }
+    };
+    Refusal::all(kinds.iter().enumerate().filter_map(fault))?;
     Ok(kinds)
 }
 
@@ -209,6 +237,7 @@ pub struct Published {
 /// Publishing the same content again returns the existing version, even if it
 /// was retired meanwhile: a publication never undoes a retirement.
 ///
+/// `faults` are those of the content, which is refused if there is one.
 /// `documents` is what was read from XRD and Composition, or why they cannot be
 /// used. Only Crossplane uses the two documents; the other engines bring their
 /// own definitions and ignore what is published for them.
@@ -216,10 +245,15 @@ pub fn publish(
     snapshot: &BlueprintSnapshot,
     id: BlueprintVersionId,
     content: &VersionContent,
+    faults: &[Refusal],
     documents: &Result<CompositeDefinition, Refusal>,
     actor: &Actor,
 ) -> Result<Published, Refusal> {
     let blueprint = existing(&snapshot.blueprint, Expected::Any)?;
+    if !faults.is_empty() {
+        let used = documents.as_ref().err().filter(|_| blueprint.engine == Engine::Crossplane);
+        Refusal::all(faults.iter().chain(used).cloned())?;
+    }
     if let Some(published) = &snapshot.version {
         if published.content == *content {
             return Ok(Published { id: published.id, commit: Commit::default() });
@@ -346,13 +380,43 @@ mod tests {
             (SubmittedContent { provider_kinds: vec![], ..submitted() }, "provider_kinds"),
             (
                 SubmittedContent { provider_kinds: vec!["a".to_owned(); 2], ..submitted() },
-                "provider_kinds",
+                "provider_kinds[1]",
             ),
         ];
         for (given, field) in table {
             let refusal = VersionContent::check(given).unwrap_err();
             assert_eq!(refusal.field.as_deref(), Some(field), "{refusal}");
         }
+    }
+
+    #[test]
+    fn every_fault_of_a_version_is_named_at_once() {
+        let parameter = |name: &str| Parameter {
+            name: name.to_owned(),
+            kind: ParameterType::Integer,
+            required: true,
+            default: Some(json!(1)),
+        };
+        let given = SubmittedContent {
+            version: "V 1".to_owned(),
+            parameters: vec![parameter("size"), parameter("helmValues")],
+            injection_strategy: "helm-value".to_owned(),
+            provider_kinds: vec!["A".to_owned(), "b".to_owned(), "b".to_owned()],
+            ..submitted()
+        };
+        let (_, faults) = VersionContent::draft(given);
+        let refusal = Refusal::all(faults).unwrap_err();
+        let fields: Vec<_> = refusal.faults().filter_map(|fault| fault.field.as_deref()).collect();
+        let expected = [
+            "version",
+            "parameter_schema.size",
+            "parameter_schema.helmValues",
+            "injection_strategy",
+            "provider_kinds[0]",
+            "provider_kinds[2]",
+        ];
+        assert_eq!(fields, expected);
+        assert!(refusal.others()[2].message.contains("did you mean `helm-values`?"), "{refusal:?}");
     }
 
     fn unreadable() -> Result<CompositeDefinition, Refusal> {
@@ -367,15 +431,16 @@ mod tests {
     fn a_version_is_published_once_and_never_changed() {
         let id = mk_version().id;
         let content = mk_content();
-        let fresh = publish(&snapshot(None), id, &content, &unreadable(), &mk_actor()).unwrap();
+        let fresh =
+            publish(&snapshot(None), id, &content, &[], &unreadable(), &mk_actor()).unwrap();
         assert_eq!(fresh.commit.writes.len(), 1);
         let again =
-            publish(&snapshot(Some(mk_version())), id, &content, &unreadable(), &mk_actor())
+            publish(&snapshot(Some(mk_version())), id, &content, &[], &unreadable(), &mk_actor())
                 .unwrap();
         assert!(again.commit.is_empty());
         let other = VersionContent { xrd: "other".to_owned(), ..content };
         let refusal =
-            publish(&snapshot(Some(mk_version())), id, &other, &unreadable(), &mk_actor())
+            publish(&snapshot(Some(mk_version())), id, &other, &[], &unreadable(), &mk_actor())
                 .unwrap_err();
         assert_eq!(refusal.kind, ErrorKind::BlueprintVersionExists);
     }
@@ -386,7 +451,7 @@ mod tests {
         let crossplane = BlueprintSnapshot { blueprint: Some(crossplane), ..snapshot(None) };
         let id = mk_version().id;
         let (content, actor) = (mk_content(), mk_actor());
-        let refusal = publish(&crossplane, id, &content, &unreadable(), &actor).unwrap_err();
+        let refusal = publish(&crossplane, id, &content, &[], &unreadable(), &actor).unwrap_err();
         assert_eq!(refusal.kind, ErrorKind::XrdInvalid);
         let definition = CompositeDefinition {
             composite_type: CompositeType {
@@ -406,17 +471,18 @@ mod tests {
             other => panic!("{other:?}"),
         };
         let documents = Ok(definition.clone());
-        let published = publish(&crossplane, id, &content, &documents, &actor).unwrap();
+        let published = publish(&crossplane, id, &content, &[], &documents, &actor).unwrap();
         assert_eq!(kept(published), Some(definition));
         let definitions = VersionContent { install_definitions: true, ..content.clone() };
-        assert!(publish(&crossplane, id, &definitions, &documents, &actor).is_ok());
-        let refusal = publish(&snapshot(None), id, &definitions, &documents, &actor).unwrap_err();
+        assert!(publish(&crossplane, id, &definitions, &[], &documents, &actor).is_ok());
+        let refusal =
+            publish(&snapshot(None), id, &definitions, &[], &documents, &actor).unwrap_err();
         assert_eq!(
             (refusal.kind, refusal.field.as_deref()),
             (ErrorKind::InvalidInput, Some("install_definitions"))
         );
         for documents in [unreadable(), documents] {
-            let local = publish(&snapshot(None), id, &content, &documents, &actor).unwrap();
+            let local = publish(&snapshot(None), id, &content, &[], &documents, &actor).unwrap();
             assert_eq!(kept(local), None);
         }
     }

@@ -5,6 +5,7 @@ use crate::catalog::parameters::ParameterSchema;
 use crate::closed_set::closed_set;
 use crate::error::Refusal;
 use crate::ids::{BlueprintId, BlueprintVersionId};
+use crate::nearest::not_one_of;
 
 closed_set!(
     /// Who makes the substrate.
@@ -33,10 +34,9 @@ impl Engine {
 
     /// The engine that a field of a request names; the refusal lists those that are offered.
     pub fn parse_offered(field: &str, text: &str) -> Result<Self, Refusal> {
-        Self::parse(text).filter(|engine| engine.is_offered()).ok_or_else(|| {
-            let offered = Self::OFFERED.map(Self::as_str).join(", ");
-            Refusal::invalid(field, format!("must be one of {offered}"))
-        })
+        Self::parse(text)
+            .filter(|engine| engine.is_offered())
+            .ok_or_else(|| not_one_of(field, text, &Self::OFFERED.map(Self::as_str)))
     }
 }
 

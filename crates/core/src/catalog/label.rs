@@ -93,8 +93,14 @@ impl LabelSelector {
             None => (text, None),
             Some((key, value)) => (key, Some(value)),
         };
-        if value.is_some_and(|value| value.contains('\0')) {
-            return Err(InvalidText::new("label", "must not contain U+0000"));
+        let value_is_plain = |value: &str| {
+            // Selectors of other tools: these would look for such a value, and find none.
+            let several = value.split_once(',').is_some_and(|(_, rest)| rest.contains('='));
+            !value.contains('\0') && !value.starts_with('=') && !several
+        };
+        if !value.is_none_or(value_is_plain) {
+            let problem = "must be one selector, `key` or `key=value`; repeat it for several";
+            return Err(InvalidText::new("label", problem));
         }
         Ok(Self { key: LabelKey::parse("label", key)?, value: value.map(str::to_owned) })
     }

@@ -9,6 +9,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::error::{ErrorKind, Refusal};
+use crate::nearest::nearest;
+
+/// The most faults that one answer names.
+const MAX_FAULTS: usize = 64;
+
+/// A name as an error text repeats it.
+pub(crate) fn shown(name: &str) -> String {
+    name.chars().filter(|c| !c.is_control()).take(63).collect()
+}
 
 /// The three types a parameter can have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -73,8 +82,17 @@ impl ParameterSchema {
     const INJECTION_SITES: [&'static str; 2] = ["helmValues", "providerSecret"];
 
     pub fn new(parameters: Vec<Parameter>) -> Result<Self, InvalidSchema> {
-        for (index, parameter) in parameters.iter().enumerate() {
-            let refuse = |problem| Err(InvalidSchema { name: parameter.name.clone(), problem });
+        let fault = Self::faults(&parameters).next();
+        match fault {
+            Some(fault) => Err(fault),
+            None => Ok(Self { parameters }),
+        }
+    }
+
+    /// What is wrong with these, the first fault of each.
+    pub fn faults(parameters: &[Parameter]) -> impl Iterator<Item = InvalidSchema> {
+        parameters.iter().enumerate().filter_map(|(index, parameter)| {
+            let refuse = |problem| Some(InvalidSchema { name: parameter.name.clone(), problem });
             let starts_well = parameter.name.starts_with(|c: char| c.is_ascii_alphabetic());
             if !starts_well
                 || parameter.name.len() > 63
@@ -90,54 +108,55 @@ impl ParameterSchema {
             }
             match &parameter.default {
                 Some(_) if parameter.required => {
-                    return refuse("is required and has a default; remove one of the two");
+                    refuse("is required and has a default; remove one of the two")
                 }
                 Some(default) if !parameter.kind.accepts(default) => {
-                    return refuse("has a default of another type");
+                    refuse("has a default of another type")
                 }
-                _ => {}
+                _ => None,
             }
-        }
-        Ok(Self { parameters })
+        })
     }
 
     pub fn parameters(&self) -> &[Parameter] {
         &self.parameters
     }
 
-    /// Checks supplied values. Reports the first fault in the order of the
-    /// names, so that the same input always gets the same answer.
+    /// Checks supplied values. Reports every fault, in the order of the names and
+    /// what is missing last, so that the same input always gets the same answer.
     pub fn validate(&self, values: BTreeMap<String, Value>) -> Result<ParameterValues, Refusal> {
-        let refuse = |name: &str, problem: String| {
-            Err(Refusal::new(
-                ErrorKind::ParameterValuesInvalid,
-                format!("parameter `{name}` {problem}"),
-            )
-            .at(format!("parameters.{name}")))
+        let fault = |name: &str, problem: String| {
+            Refusal::new(ErrorKind::ParameterValuesInvalid, format!("parameter `{name}` {problem}"))
+                .at(format!("parameters.{name}"))
         };
-        for (name, value) in &values {
+        let wrong = |(name, value): (&String, &Value)| {
             let Some(parameter) = self.parameters.iter().find(|p| &p.name == name) else {
-                let known: Vec<_> = self.parameters.iter().map(|p| p.name.as_str()).collect();
-                let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-                let shown: String = name.chars().filter(|c| !c.is_control()).take(63).collect();
-                return refuse(
-                    &shown,
-                    format!("is not known to this blueprint; it takes: {known}"),
-                );
+                return Some(fault(&shown(name), self.unknown(name)));
             };
             if !parameter.kind.accepts(value) {
-                return refuse(name, format!("must be of type {}", parameter.kind));
+                return Some(fault(name, format!("must be of type {}", parameter.kind)));
             }
-            if value.as_str().is_some_and(|text| text.contains('\0') || text.len() > 65_536) {
-                return refuse(name, "must be at most 65536 bytes without U+0000".to_owned());
-            }
-        }
-        for parameter in self.parameters.iter().filter(|parameter| parameter.required) {
-            if !values.contains_key(&parameter.name) {
-                return refuse(&parameter.name, format!("is required ({})", parameter.kind));
-            }
-        }
+            let text = value.as_str().unwrap_or_default();
+            (text.contains('\0') || text.len() > 65_536)
+                .then(|| fault(name, "must be at most 65536 bytes without U+0000".to_owned()))
+        };
+        let missing =
+            |parameter: &&Parameter| parameter.required && !values.contains_key(&parameter.name);
+        let missing = self.parameters.iter().filter(missing);
+        let missing = missing.map(|p| fault(&p.name, format!("is required ({})", p.kind)));
+        // As many as a person reads; a schema is longer only by mistake.
+        Refusal::all(values.iter().filter_map(wrong).chain(missing).take(MAX_FAULTS))?;
         Ok(ParameterValues(values))
+    }
+
+    fn unknown(&self, name: &str) -> String {
+        let known: Vec<_> = self.parameters.iter().map(|p| p.name.as_str()).collect();
+        if known.is_empty() {
+            return "is not known to this blueprint, which takes none".to_owned();
+        }
+        let meant = nearest(name, known.iter().copied());
+        let meant = meant.map(|meant| format!(" (did you mean `{meant}`?)")).unwrap_or_default();
+        format!("is not known to this blueprint{meant}; it takes: {}", known.join(", "))
     }
 }
 
@@ -207,6 +226,15 @@ mod tests {
             assert_eq!(refusal.kind, ErrorKind::ParameterValuesInvalid, "{input}");
             assert_eq!(refusal.field.as_deref(), Some(field), "{input}");
         }
+    }
+
+    #[test]
+    fn every_fault_is_named_at_once() {
+        let wrong = json!({"size": "3", "public": 1, "regoin": "eu"});
+        let refusal = schema().validate(values(wrong)).unwrap_err();
+        let fields: Vec<_> = refusal.faults().filter_map(|fault| fault.field.as_deref()).collect();
+        assert_eq!(fields, ["parameters.public", "parameters.regoin", "parameters.size"]);
+        assert!(refusal.others()[0].message.contains("did you mean `region`?"), "{refusal:?}");
     }
 
     #[test]

@@ -9,6 +9,7 @@
 use serde_json::Value;
 use uuid::Uuid;
 
+use crate::broker::deletion_verification;
 use crate::broker::phase::Phase;
 use crate::closed_set::closed_set;
 use crate::events::unreadable;
@@ -125,6 +126,15 @@ closed_set!(
         Namespace => "abandoned_namespace",
     }
 );
+
+/// Every kind that a leak can have.
+pub fn kinds() -> Vec<&'static str> {
+    let found = FindingKind::ALL.iter().filter(|kind| kind.is_recorded());
+    let found = found.map(|kind| kind.as_str());
+    let abandoned = AbandonedKind::ALL.iter().map(|kind| kind.as_str());
+    let observed = deletion_verification::KINDS.into_iter().chain([unreadable::LEAK_KIND]);
+    found.chain(abandoned).chain(observed).collect()
+}
 
 /// A recorded leak.
 #[derive(Debug, Clone, PartialEq)]

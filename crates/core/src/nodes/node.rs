@@ -135,6 +135,15 @@ impl Node {
     }
 }
 
+impl Node {
+    /// How long nothing was heard of a registered node that should report; `None` while it
+    /// reports in time.
+    pub fn silent_for(&self, now: Timestamp) -> Option<Duration> {
+        let silence = now.since(self.last_heartbeat_at.unwrap_or(self.registered_at));
+        (self.is_registered() && silence >= Reachability::STALE_AFTER).then_some(silence)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -160,6 +169,8 @@ mod tests {
             (1_301, Reachability::Unreachable),
         ] {
             assert_eq!(node.reachability(at(now)), expected, "{now}");
+            let silence = (now >= 1_090).then(|| Duration::from_secs(now.unsigned_abs() - 1_000));
+            assert_eq!(node.silent_for(at(now)), silence, "{now}");
             assert!(node.is_registered(), "heartbeats never change registration");
         }
     }

@@ -120,6 +120,10 @@ pub struct Explanation {
     pub facts: BTreeMap<&'static str, Value>,
     /// The last recorded observation.
     pub observed: Option<Value>,
+    /// Since when that has been so.
+    pub observed_since: Option<Timestamp>,
+    /// Nobody checks it any more.
+    pub observed_stale: bool,
     /// How it failed, if it did.
     pub failure: Option<FailureLine>,
     pub node: Option<Node>,
@@ -157,6 +161,8 @@ impl Explanation {
             holder: None,
             facts: BTreeMap::new(),
             observed: None,
+            observed_since: None,
+            observed_stale: false,
             failure: None,
             node: None,
             resource_id: None,

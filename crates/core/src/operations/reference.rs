@@ -1,4 +1,4 @@
-//! Which subject a person means by the beginning of an id.
+//! Which subject a person means by a name or by the beginning of an id.
 
 use std::ops::RangeInclusive;
 
@@ -7,6 +7,7 @@ use uuid::Uuid;
 
 use crate::error::{ErrorKind, Refusal};
 use crate::operations::explanation::ExplainedKind;
+use crate::subject::SubjectKind;
 
 /// Fewer digits would name nearly everything that was made in the same months.
 const LEAST: usize = 4;
@@ -35,6 +36,73 @@ pub fn only(
     let problem = format!("is `{text}`, which fits {}; give more of the id", named.join(", "));
     let found: Vec<_> = found.collect();
     Err(Refusal::invalid("reference", problem).with(json!({ "found": found })))
+}
+
+/// One thing of the kind that a person named.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Candidate {
+    pub id: Uuid,
+    /// Its name, with the project of one that is unique only within it.
+    pub name: Option<String>,
+    /// It has the name that was given; otherwise its id begins so.
+    pub is_named: bool,
+    /// Not deleted, deregistered or revoked.
+    pub is_live: bool,
+}
+
+/// The one that is meant: by its name, the newest if none of that name is live, or else by
+/// the beginning of its id. Refuses to choose among several.
+pub fn choose(kind: SubjectKind, text: &str, found: &[Candidate]) -> Result<Option<Uuid>, Refusal> {
+    let pick = |fits: fn(&Candidate) -> bool| found.iter().filter(|one| fits(one)).collect();
+    let live: Vec<&Candidate> = pick(|one| one.is_named && one.is_live);
+    let gone: Vec<&Candidate> = pick(|one| one.is_named && !one.is_live);
+    // Ids are in the order of creation.
+    let newest = gone.into_iter().max_by_key(|one| one.id);
+    let meant = match (live.is_empty(), newest) {
+        (false, _) => live,
+        (true, Some(newest)) => vec![newest],
+        (true, None) => pick(|_| true),
+    };
+    if let [] | [_] = meant[..] {
+        return Ok(meant.first().map(|one| one.id));
+    }
+    let named = meant.iter().map(|one| match &one.name {
+        Some(name) => format!("{name} ({})", one.id),
+        None => one.id.to_string(),
+    });
+    let problem = format!(
+        "is `{text}`, which fits the {} {}; give more of the id",
+        noun(kind),
+        named.collect::<Vec<_>>().join(", ")
+    );
+    let found: Vec<_> = meant.iter().map(|one| json!({ "id": one.id, "name": one.name })).collect();
+    Err(Refusal::invalid("id", problem).with(json!({ "found": found })))
+}
+
+/// Nothing of this kind has such a name or id.
+pub fn unknown(kind: SubjectKind, text: &str) -> Refusal {
+    let error = match kind {
+        SubjectKind::Node => ErrorKind::NodeNotFound,
+        SubjectKind::Deletion => ErrorKind::DeletionNotFound,
+        SubjectKind::LeakRecord => ErrorKind::LeakNotFound,
+        SubjectKind::BootstrapToken => ErrorKind::TokenNotFound,
+        SubjectKind::ApiKey => ErrorKind::KeyNotFound,
+        SubjectKind::Credential => ErrorKind::CredentialNotFound,
+        SubjectKind::ProvisionedResource => ErrorKind::ProvisionedResourceNotFound,
+        _ => ErrorKind::ResourceNotFound,
+    };
+    Refusal::new(error, format!("there is no {} `{text}`; check its name or id", noun(kind)))
+}
+
+/// The kind as commands call it.
+fn noun(kind: SubjectKind) -> &'static str {
+    match kind {
+        SubjectKind::ApiKey => "key",
+        SubjectKind::LeakRecord => "leak",
+        SubjectKind::BootstrapToken => "token",
+        SubjectKind::ProvisionedResource => "attempt",
+        kind => kind.as_str(),
+    }
 }
 
 /// Nothing of this kind has such an id.
@@ -83,6 +151,33 @@ mod tests {
             assert_eq!(ids_from(text), None, "{text}");
         }
         assert!(ids_from("0192F0C1").is_some());
+    }
+
+    #[test]
+    fn a_name_wins_and_one_that_is_live() {
+        let mk = |number, is_named, is_live| Candidate {
+            id: Uuid::from_u128(number),
+            name: Some(format!("n{number}")),
+            is_named,
+            is_live,
+        };
+        let choose = |found: &[Candidate]| choose(SubjectKind::ApiKey, "cafe", found);
+        let id = |number| Ok(Some(Uuid::from_u128(number)));
+        assert_eq!(choose(&[]), Ok(None));
+        assert_eq!(choose(&[mk(1, false, true)]), id(1), "by the beginning of its id");
+        assert_eq!(choose(&[mk(1, false, true), mk(2, true, true)]), id(2), "by its name");
+        assert_eq!(choose(&[mk(1, true, true), mk(2, true, false)]), id(1), "the live one");
+        assert_eq!(choose(&[mk(1, true, false), mk(2, true, false)]), id(2), "the newest");
+        for found in
+            [[mk(1, true, true), mk(2, true, true)], [mk(1, false, true), mk(2, false, false)]]
+        {
+            let refusal = choose(&found).unwrap_err();
+            for one in &found {
+                assert!(refusal.message.contains(&one.id.to_string()), "{refusal}");
+            }
+            assert!(refusal.message.contains("the key n1 ("), "{refusal}");
+        }
+        assert_eq!(unknown(SubjectKind::ApiKey, "ci").kind, ErrorKind::KeyNotFound);
     }
 
     #[test]

@@ -10,25 +10,26 @@ use futures::{Stream, stream};
 use slipway_app::Context;
 use slipway_app::access::authorise::Caller;
 use slipway_app::access::port::{AuditFilter, AuditLine, AuditOrder};
-use slipway_app::access::{audit, authenticate};
+use slipway_app::access::{audit, authenticate, reference};
 use slipway_app::ports::Listed;
 use slipway_app::ports::store::PAGE_MAX;
 use slipway_app::ports::store::{self, Page};
 use slipway_core::error::Refusal;
 use slipway_core::ids::AuditEntryId;
 use slipway_core::secret::Secret;
-use slipway_core::time::Timestamp;
+use slipway_core::time::{Timestamp, parse_duration};
 use slipway_wire::access::AuditEntry;
 use uuid::Uuid;
 
-use crate::request::{Answered, Call, Parameters, bearer, text};
+use crate::error::Rejection;
+use crate::request::{Answered, Call, Parameters, Referring, add_names, bearer, text};
 
 pub(super) async fn list(call: Call) -> Answered {
     let page = call.query.page()?;
-    let filter = filter(&call.query)?;
+    let filter = filter(&call).await?;
     let order = AuditOrder::NewestFirst;
     let found = audit::list(&call.context, &call.caller, &filter, order, page).await?;
-    Ok(call.page(found.map(document), page.limit))
+    call.named_page(found.map(document), page.limit).await
 }
 
 /// Writes one document per line. Only one page is in memory; the next is read
@@ -40,7 +41,7 @@ pub(super) async fn export(call: Call, headers: HeaderMap) -> Answered {
     let reader = Reader {
         key: Secret::new(bearer(&headers).unwrap_or_default()),
         correlation_id: call.caller.correlation_id.clone(),
-        filter: filter(&call.query)?,
+        filter: filter(&call).await?,
         context: call.context,
     };
     // Errors in the request are answered before the first line.
@@ -69,7 +70,7 @@ impl Reader {
     ) -> Result<Listed<AuditLine>, slipway_app::Error> {
         let page = Page { after, limit: PAGE_MAX };
         let order = AuditOrder::OldestFirst;
-        complete(audit::list(&self.context, caller, &self.filter, order, page).await?)
+        Ok(complete(audit::list(&self.context, caller, &self.filter, order, page).await?)?)
     }
 
     async fn next(&self, after: AuditEntryId) -> Result<Listed<AuditLine>, slipway_app::Error> {
@@ -107,7 +108,9 @@ fn follow(
             if found.is_empty() {
                 return Ok(None);
             }
-            let text: String = found.iter().map(line).collect();
+            let mut entries: Vec<_> = found.iter().map(document).collect();
+            add_names(&reader.context, &mut entries).await?;
+            let text: String = entries.iter().map(line).collect();
             let next = found.next.map(|last| ExportCursor::After(AuditEntryId::new(last)));
             Ok(Some((Bytes::from(text), next)))
         }
@@ -115,44 +118,66 @@ fn follow(
 }
 
 /// A list names the rows that it cannot show; an export cannot, so it fails.
-fn complete(found: Listed<AuditLine>) -> Result<Listed<AuditLine>, slipway_app::Error> {
+fn complete(found: Listed<AuditLine>) -> Result<Listed<AuditLine>, store::Error> {
     match found.quarantined.first() {
         None => Ok(found),
         Some(id) => {
             let reason = "this entry of the audit cannot be read".to_owned();
-            Err(store::Error::Corrupt { id: *id, reason }.into())
+            Err(store::Error::Corrupt { id: *id, reason })
         }
     }
 }
 
-fn line(line: &AuditLine) -> String {
+fn line(entry: &AuditEntry) -> String {
     // Only map keys that are not text could fail here; there are none.
-    let mut text = serde_json::to_string(&document(line)).unwrap_or_default();
+    let mut text = serde_json::to_string(entry).unwrap_or_default();
     text.push('\n');
     text
 }
 
-fn filter(query: &Parameters) -> Result<AuditFilter, Refusal> {
+async fn filter(call: &Call) -> Result<AuditFilter, Rejection> {
+    let (query, now) = (&call.query, call.now());
     Ok(AuditFilter {
         actor: query.text("actor"),
         verb: query.text("verb"),
         kind: query.text("kind"),
-        subject: query.get("id").map(subject).transpose()?,
+        subject: subject(call).await?,
         project: query.text("project"),
         within: None,
-        since: moment("since", query)?,
-        until: moment("until", query)?,
+        since: moment("since", query, now)?,
+        until: moment("until", query, now)?,
     })
 }
 
-fn subject(text: &str) -> Result<Uuid, Refusal> {
-    Uuid::try_parse(text).map_err(|_| Refusal::invalid("id", "must be the id of what was changed"))
+/// What the entries are about: by its id, the beginning of it, or its name.
+async fn subject(call: &Call) -> Result<Option<Uuid>, Rejection> {
+    let Some(text) = call.query.get("id") else { return Ok(None) };
+    // A whole id may be that of something that is no more.
+    if let Ok(id) = Uuid::try_parse(text) {
+        return Ok(Some(id));
+    }
+    let kind = call.query.get("kind");
+    Ok(Some(reference::find_any(&call.context, &call.caller, kind, text).await?))
 }
 
-fn moment(field: &str, query: &Parameters) -> Result<Option<Timestamp>, Refusal> {
-    let problem = "must be a time such as 2026-01-31T12:00:00Z";
-    let parsed = query.get(field).map(|text| text.parse());
-    parsed.transpose().map_err(|_| Refusal::invalid(field, problem))
+/// A time, or how long ago.
+fn moment(field: &str, query: &Parameters, now: Timestamp) -> Result<Option<Timestamp>, Refusal> {
+    let problem = "must be a time such as 2026-01-31T12:00:00Z, or how long ago, such as 8d or 1h";
+    let parse = |text: &str| {
+        let age = || parse_duration(text).map(|age| now.minus(age));
+        text.parse().or_else(|_| age()).map_err(|_| Refusal::invalid(field, problem))
+    };
+    query.get(field).map(parse).transpose()
+}
+
+impl Referring for AuditEntry {
+    fn references(&mut self) -> Vec<(Option<&str>, &mut Option<String>)> {
+        vec![
+            (self.actor.strip_prefix("node:"), &mut self.actor_name),
+            (Some(&self.subject_id), &mut self.subject),
+            (self.project_id.as_deref(), &mut self.project),
+        ]
+    }
 }
 
 fn document(line: &AuditLine) -> AuditEntry {
@@ -160,9 +185,12 @@ fn document(line: &AuditLine) -> AuditEntry {
         id: line.id.to_string(),
         at: line.at.to_string(),
         actor: line.actor.clone(),
+        actor_name: None,
         verb: line.verb.clone(),
         kind: line.subject_kind.clone(),
+        subject: None,
         subject_id: line.subject_id.to_string(),
+        project: None,
         project_id: text(line.project_id),
         reason: line.reason.clone(),
         details: line.details.clone(),

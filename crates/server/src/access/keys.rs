@@ -12,7 +12,8 @@ use slipway_core::time::Timestamp;
 use slipway_wire::access::{ApiKey, ApiKeyWithText, CreateKey, RotateKey};
 
 use crate::request::{
-    Answered, Body, Call, Creation, Done, Id, IfMatch, Made, Shown, Tagged, create_once, text,
+    Answered, Body, Call, Creation, Done, Id, IfMatch, Made, Referring, Shown, Tagged, create_once,
+    text,
 };
 
 pub(super) async fn create(call: Call, new: Creation<CreateKey>) -> Made {
@@ -38,7 +39,7 @@ pub(super) async fn list(call: Call) -> Answered {
     let page = call.query.page()?;
     let found = keys::list(&call.context, &call.caller, page).await?;
     let now = keys::now(&call.context).await?;
-    Ok(call.page(found.map(|key| document(key, now)), page.limit))
+    call.named_page(found.map(|key| document(key, now)), page.limit).await
 }
 
 pub(super) async fn get(call: Call, Id(id): Id<ApiKeyId>) -> Shown<ApiKey> {
@@ -77,7 +78,13 @@ async fn fetch(call: &Call, id: ApiKeyId) -> Shown<ApiKey> {
 
 async fn show(call: &Call, key: &api_key::ApiKey) -> Shown<ApiKey> {
     let now = keys::now(&call.context).await?;
-    Ok(Tagged { revision: key.revision.0, document: document(key, now) })
+    Ok(Tagged { revision: key.revision.0, document: call.named(document(key, now)).await? })
+}
+
+impl Referring for ApiKey {
+    fn references(&mut self) -> Vec<(Option<&str>, &mut Option<String>)> {
+        vec![(self.project_id.as_deref(), &mut self.project)]
+    }
 }
 
 fn document(key: &api_key::ApiKey, now: Timestamp) -> ApiKey {
@@ -86,6 +93,7 @@ fn document(key: &api_key::ApiKey, now: Timestamp) -> ApiKey {
         id: key.id.to_string(),
         name: key.name.clone(),
         role: key.role.to_string(),
+        project: None,
         project_id: text(key.project_id),
         state: key.state(now).to_string(),
         created_at: key.created_at.to_string(),

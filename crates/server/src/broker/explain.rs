@@ -57,6 +57,8 @@ fn document(found: domain::Explanation, now: Timestamp) -> Explanation {
             .map(|holder| Holder { worker: holder.worker, until: holder.until.to_string() }),
         facts: found.facts.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
         observed: found.observed.unwrap_or(Value::Null),
+        observed_since: text(found.observed_since),
+        observed_stale: found.observed_stale,
         node: found.node.as_ref().map(|node| nodes::document(node, now)),
         blockers: blockers(&found.blockers, found.resource_id),
         parts: found.parts.into_iter().map(part).collect(),

@@ -1,6 +1,7 @@
 //! Resources: declare, read, delete, retry, force a drain, abandon.
 
 use std::collections::BTreeMap;
+use std::iter;
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -18,6 +19,7 @@ use slipway_core::broker::waiting::not_served;
 use slipway_core::catalog::label::{self, LabelSelector};
 use slipway_core::error::Refusal;
 use slipway_core::ids::ResourceId;
+use slipway_core::nearest::not_one_of;
 use slipway_core::operations::explanation::AttemptLine;
 use slipway_core::text::Labels;
 use slipway_core::time::Timestamp;
@@ -32,7 +34,8 @@ use crate::deletion;
 use crate::error::Rejection;
 use crate::nodes;
 use crate::request::{
-    Answered, Body, Call, Creation, Id, IfMatch, Made, Shown, Tagged, create_once, located, text,
+    Answered, Body, Call, Creation, Id, IfMatch, Made, Referring, Shown, Tagged, create_once,
+    located, text,
 };
 use crate::state::ServerState;
 
@@ -83,7 +86,7 @@ pub(super) async fn list(call: Call) -> Answered {
         let labels = project_labels.get(&row.resource.project_id).unwrap_or(&none);
         resource_document(row, labels, now)
     });
-    Ok(call.page(items, page.limit))
+    call.named_page(items, page.limit).await
 }
 
 pub(super) async fn get(call: Call, Id(id): Id<ResourceId>) -> Shown<ResourceDetail> {
@@ -92,6 +95,8 @@ pub(super) async fn get(call: Call, Id(id): Id<ResourceId>) -> Shown<ResourceDet
     let Tagged { revision, document: resource } = document(&call, &snapshot).await?;
     let document = ResourceDetail {
         resource,
+        observed_since: text(snapshot.observed_since()),
+        observed_stale: snapshot.observed_stale(call.context.settings.claimed_within),
         observed: snapshot.observed.clone(),
         attempts: attempts.iter().map(attempt).collect(),
         history: history.lines.iter().map(explain::history).collect(),
@@ -195,7 +200,7 @@ async fn document(call: &Call, snapshot: &ResourceSnapshot) -> Shown<Resource> {
     let project = snapshot.resource.project_id;
     let labels = projects::labels(&call.context, &call.caller, &[project]).await?;
     let labels = labels.get(&project).cloned().unwrap_or_default();
-    let document = resource_document(snapshot, &labels, call.now());
+    let document = call.named(resource_document(snapshot, &labels, call.now())).await?;
     Ok(Tagged { revision: document.revision, document })
 }
 
@@ -205,9 +210,15 @@ fn parse_blocked(text: &str) -> Result<Blocked, Refusal> {
         return Ok(Blocked::ByAny);
     }
     BlockerCode::parse(text).map(Blocked::By).ok_or_else(|| {
-        let codes: Vec<_> = BlockerCode::ALL.iter().map(|code| code.as_str()).collect();
-        Refusal::invalid("blocked", format!("must be `true` or one of {}", codes.join(", ")))
+        let codes = BlockerCode::ALL.iter().map(|code| code.as_str());
+        not_one_of("blocked", text, &iter::once("true").chain(codes).collect::<Vec<_>>())
     })
+}
+
+impl Referring for Resource {
+    fn references(&mut self) -> Vec<(Option<&str>, &mut Option<String>)> {
+        vec![(Some(&self.project_id), &mut self.project)]
+    }
 }
 
 /// Adds nothing that the domain does not know, and leaves out hashes and keys.
@@ -219,6 +230,7 @@ fn resource_document(
     let (resource, attempt) = (&snapshot.resource, &snapshot.attempt);
     let id = resource.id.to_string();
     Resource {
+        project: None,
         project_id: resource.project_id.to_string(),
         handle: resource.handle.to_string(),
         labels: resource.labels.as_map().clone(),

@@ -10,7 +10,7 @@ use slipway_wire::catalog::{
 };
 
 use crate::request::{
-    Answered, Body, Call, Creation, Documented, IfMatch, Made, Segments, Shown, Tagged,
+    Answered, Body, Call, Creation, Documented, IfMatch, Made, Referring, Segments, Shown, Tagged,
     create_once, kind, text,
 };
 
@@ -85,6 +85,8 @@ async fn fetch_version(call: &Call, blueprint: &str, version: &str) -> Shown<Blu
     let document = version_document(&blueprint, &version);
     Ok(Tagged { revision: version.revision.0, document })
 }
+
+impl Referring for Blueprint {}
 
 impl Documented for blueprint::Blueprint {
     type Document = Blueprint;

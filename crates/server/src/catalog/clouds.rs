@@ -5,7 +5,7 @@ use slipway_core::catalog::cloud;
 use slipway_wire::catalog::{Cloud, CreateCloud, UpdateCloud};
 
 use crate::request::{
-    Body, Call, Creation, Documented, IfMatch, Made, Segments, Shown, kind, text,
+    Body, Call, Creation, Documented, IfMatch, Made, Referring, Segments, Shown, kind, text,
 };
 
 pub(super) async fn create(call: Call, new: Creation<CreateCloud>) -> Made {
@@ -25,6 +25,8 @@ pub(super) async fn update(
     clouds::update(&call.context, &call.caller, &cloud, body.endpoint, expected).await?;
     kind::show::<cloud::Cloud>(&call, cloud, false).await
 }
+
+impl Referring for Cloud {}
 
 impl Documented for cloud::Cloud {
     type Document = Cloud;

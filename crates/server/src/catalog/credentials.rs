@@ -10,8 +10,8 @@ use slipway_wire::catalog::{CreateCredential, Credential, CredentialAssignment, 
 
 use crate::deletion;
 use crate::request::{
-    Answered, Body, Call, Creation, Documented, Done, Id, IfMatch, Made, Segments, Shown, kind,
-    text,
+    Answered, Body, Call, Creation, Documented, Done, Id, IfMatch, Made, Referring, Segments,
+    Shown, kind, text,
 };
 
 pub(super) async fn create(call: Call, new: Creation<CreateCredential>) -> Made {
@@ -31,7 +31,7 @@ pub(super) async fn list(call: Call) -> Answered {
         show_deleted: call.query.flag("show_deleted")?,
     };
     let found = credentials::list(&call.context, &call.caller, &filter, page).await?;
-    Ok(call.page(found.map(credential::Credential::document), page.limit))
+    call.named_page(found.map(credential::Credential::document), page.limit).await
 }
 
 pub(super) async fn get(call: Call, Id(id): Id<CloudCredentialId>) -> Shown<Credential> {
@@ -63,7 +63,7 @@ pub(super) async fn delete(
 pub(super) async fn assigned(call: Call, Segments([project]): Segments<1>) -> Answered {
     let page = call.query.page()?;
     let found = credentials::assigned(&call.context, &call.caller, &project, page).await?;
-    Ok(call.page(found.map(assignment), page.limit))
+    call.named_page(found.map(assignment), page.limit).await
 }
 
 /// Assigning is idempotent, so it answers 204 and not 201.
@@ -89,6 +89,7 @@ impl Documented for credential::Credential {
     fn document(&self) -> Credential {
         Credential {
             id: self.id.to_string(),
+            cloud: None,
             cloud_id: self.cloud_id.to_string(),
             name: self.name.to_string(),
             kv_mount: self.coordinates.kv_mount.clone(),
@@ -102,10 +103,25 @@ impl Documented for credential::Credential {
     }
 }
 
+impl Referring for Credential {
+    fn references(&mut self) -> Vec<(Option<&str>, &mut Option<String>)> {
+        vec![(Some(&self.cloud_id), &mut self.cloud)]
+    }
+}
+
+impl Referring for CredentialAssignment {
+    fn references(&mut self) -> Vec<(Option<&str>, &mut Option<String>)> {
+        let mut references = self.credential.references();
+        references.push((Some(&self.project_id), &mut self.project));
+        references
+    }
+}
+
 fn assignment(
     (assignment, credential): &(credential::CredentialAssignment, credential::Credential),
 ) -> CredentialAssignment {
     CredentialAssignment {
+        project: None,
         project_id: assignment.project_id.to_string(),
         assigned_at: assignment.created_at.to_string(),
         credential: credential.document(),

@@ -6,7 +6,7 @@ use slipway_core::catalog::label;
 use slipway_wire::catalog::{DefineLabel, LabelDefinition, UpdateLabel};
 
 use crate::request::{
-    Body, Call, Creation, Documented, Done, IfMatch, Made, Segments, Shown, kind,
+    Body, Call, Creation, Documented, Done, IfMatch, Made, Referring, Segments, Shown, kind,
 };
 
 pub(super) async fn define(call: Call, new: Creation<DefineLabel>) -> Made {
@@ -37,6 +37,8 @@ pub(super) async fn delete(
     labels::delete(&call.context, &call.caller, &label, expected).await?;
     Ok(StatusCode::NO_CONTENT)
 }
+
+impl Referring for LabelDefinition {}
 
 impl Documented for label::LabelDefinition {
     type Document = LabelDefinition;

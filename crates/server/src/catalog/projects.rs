@@ -7,7 +7,7 @@ use slipway_wire::catalog::{CreateProject, Project, UpdateProject};
 
 use crate::request::kind::{self, FromQuery as _};
 use crate::request::{
-    Answered, Body, Call, Creation, Documented, IfMatch, Made, Segments, Shown, text,
+    Answered, Body, Call, Creation, Documented, IfMatch, Made, Referring, Segments, Shown, text,
 };
 
 pub(super) async fn create(call: Call, new: Creation<CreateProject>) -> Made {
@@ -35,6 +35,8 @@ pub(super) async fn update(
     projects::update(&call.context, &call.caller, &project, change, expected).await?;
     kind::show::<project::Project>(&call, project, false).await
 }
+
+impl Referring for Project {}
 
 impl Documented for project::Project {
     type Document = Project;

@@ -7,23 +7,32 @@ use slipway_core::deletion::record;
 use slipway_core::ids::DeletionId;
 use slipway_wire::deletion::{Deletion, DeletionMember};
 
-use crate::request::{Answered, Call, Id, Untagged, located, text};
+use crate::request::{Answered, Call, Id, Referring, Untagged, located, text};
 
 pub(super) async fn list(call: Call) -> Answered {
     let page = call.query.page()?;
     let found = read::deletions(&call.context, &call.caller, page).await?;
-    Ok(call.page(found.map(document), page.limit))
+    call.named_page(found.map(document), page.limit).await
 }
 
 pub(super) async fn get(call: Call, Id(id): Id<DeletionId>) -> Untagged<Deletion> {
     let found = read::deletion(&call.context, &call.caller, id).await?;
-    Ok(Json(document(&found)))
+    Ok(Json(call.named(document(&found)).await?))
 }
 
 /// The answer to a request that led to a deletion: the record and its location.
 pub(crate) async fn answer(call: &Call, status: StatusCode, id: DeletionId) -> Answered {
     let found = read::deletion(&call.context, &call.caller, id).await?;
-    Ok(located(status, format!("/api/v1/deletions/{id}"), Json(document(&found))))
+    let document = call.named(document(&found)).await?;
+    Ok(located(status, format!("/api/v1/deletions/{id}"), Json(document)))
+}
+
+impl Referring for Deletion {
+    fn references(&mut self) -> Vec<(Option<&str>, &mut Option<String>)> {
+        let members = self.members.iter_mut();
+        let members = members.map(|member| (Some(member.id.as_str()), &mut member.name));
+        members.chain([(Some(self.target_id.as_str()), &mut self.target)]).collect()
+    }
 }
 
 fn document(deletion: &record::Deletion) -> Deletion {
@@ -31,6 +40,7 @@ fn document(deletion: &record::Deletion) -> Deletion {
     Deletion {
         id: deletion.id.to_string(),
         kind: deletion.target.kind.to_string(),
+        target: None,
         target_id: deletion.target.id.to_string(),
         state: deletion.state.to_string(),
         requested_by: deletion.requested_by.clone(),
@@ -38,6 +48,7 @@ fn document(deletion: &record::Deletion) -> Deletion {
         members: members
             .map(|member| DeletionMember {
                 kind: member.kind.to_string(),
+                name: None,
                 id: member.id.to_string(),
             })
             .collect(),

@@ -7,11 +7,11 @@ use slipway_app::deletion::leaks::{self, ScanReport};
 use slipway_app::deletion::port::LeakFilter;
 use slipway_app::ports::Listed;
 use slipway_core::deletion::leak;
-use slipway_core::error::Refusal;
 use slipway_core::ids::LeakRecordId;
+use slipway_core::nearest::not_one_of;
 use slipway_wire::deletion::{Leak, LeakReason, LeakScan, LeakSuspicion};
 
-use crate::request::{Answered, Body, Call, Id, Untagged, located, text};
+use crate::request::{Answered, Body, Call, Id, Referring, Untagged, add_names, located, text};
 use crate::state::ServerState;
 
 /// Lists open leaks unless the query asks for another state.
@@ -22,26 +22,29 @@ pub(super) async fn list(call: Call) -> Answered {
             None | Some("open") => Some(true),
             Some("resolved") => Some(false),
             Some("all") => None,
-            Some(_) => {
-                let problem = "must be `open`, `resolved` or `all`";
-                return Err(Refusal::invalid("state", problem).into());
+            Some(other) => {
+                return Err(not_one_of("state", other, &["open", "resolved", "all"]).into());
             }
         },
         kind: call.query.text("kind"),
     };
     let found = leaks::leaks(&call.context, &call.caller, &filter, page).await?;
     let items = Listed::complete(found, page.limit, |leak| leak.id).map(document);
-    Ok(call.page(items, page.limit))
+    call.named_page(items, page.limit).await
 }
 
 pub(super) async fn get(call: Call, Id(id): Id<LeakRecordId>) -> Untagged<Leak> {
     let found = leaks::leak(&call.context, &call.caller, id).await?;
-    Ok(Json(document(&found)))
+    Ok(Json(call.named(document(&found)).await?))
 }
 
 pub(super) async fn find(call: Call, State(state): State<ServerState>) -> Untagged<Vec<LeakScan>> {
     let reports = leaks::find(&state.finder, &call.caller).await?;
-    Ok(Json(reports.iter().map(report).collect()))
+    let mut scans: Vec<_> = reports.iter().map(report).collect();
+    for scan in &mut scans {
+        add_names(&call.context, &mut scan.leaks).await?;
+    }
+    Ok(Json(scans))
 }
 
 pub(super) async fn resolve(
@@ -51,7 +54,7 @@ pub(super) async fn resolve(
     Body(body): Body<LeakReason>,
 ) -> Untagged<Leak> {
     let found = leaks::resolve(&state.finder, &call.caller, id, &body.reason).await?;
-    Ok(Json(document(&found)))
+    Ok(Json(call.named(document(&found)).await?))
 }
 
 /// 200 if the object is gone, 202 while it is still terminating.
@@ -63,7 +66,14 @@ pub(super) async fn remove(
 ) -> Answered {
     let found = leaks::remove(&state.finder, &call.caller, id, &body.reason).await?;
     let status = if found.is_open() { StatusCode::ACCEPTED } else { StatusCode::OK };
-    Ok(located(status, format!("/api/v1/leaks/{id}"), Json(document(&found))))
+    let document = call.named(document(&found)).await?;
+    Ok(located(status, format!("/api/v1/leaks/{id}"), Json(document)))
+}
+
+impl Referring for Leak {
+    fn references(&mut self) -> Vec<(Option<&str>, &mut Option<String>)> {
+        vec![(self.provisioned_resource_id.as_deref(), &mut self.resource)]
+    }
 }
 
 fn document(leak: &leak::Leak) -> Leak {
@@ -72,6 +82,7 @@ fn document(leak: &leak::Leak) -> Leak {
         id: leak.id.to_string(),
         kind: leak.kind.clone(),
         state: if leak.is_open() { "open" } else { "resolved" }.to_owned(),
+        resource: None,
         provisioned_resource_id: text(leak.provisioned_resource_id()),
         cluster: leak.cluster.clone(),
         namespace: leak.object_ref.as_ref().map(|object| object.namespace.clone()),

@@ -36,6 +36,7 @@ pub(crate) fn document(node: &node::Node, now: Timestamp) -> Node {
         status: node.reported.status.clone(),
         registered: node.is_registered(),
         reachability: node.reachability(now).to_string(),
+        silent_seconds: node.silent_for(now).map(|silence| silence.as_secs()),
         registered_at: node.registered_at.to_string(),
         last_heartbeat_at: text(node.last_heartbeat_at),
         drain_requested_at: text(node.drain.map(|drain| drain.requested_at)),

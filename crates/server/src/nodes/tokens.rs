@@ -14,7 +14,7 @@ use slipway_wire::nodes::{IssueToken, IssuedToken, Token};
 
 use crate::error::Rejection;
 use crate::request::{
-    Answered, Call, Created, Creation, Done, Id, Made, Untagged, create_once, text,
+    Answered, Call, Created, Creation, Done, Id, Made, Referring, Untagged, create_once, text,
 };
 
 pub(super) async fn issue(
@@ -44,7 +44,7 @@ pub(super) async fn list(call: Call, Id(resource): Id<ResourceId>) -> Answered {
     let page = call.query.page()?;
     let found = tokens::list(&call.context, &call.caller, resource, page).await?;
     let now = call.now();
-    Ok(call.page(found.map(|token| document(token, now)), page.limit))
+    call.named_page(found.map(|token| document(token, now)), page.limit).await
 }
 
 pub(super) async fn get(call: Call, Id(id): Id<BootstrapTokenId>) -> Untagged<Token> {
@@ -58,7 +58,13 @@ pub(super) async fn revoke(call: Call, Id(id): Id<BootstrapTokenId>) -> Done {
 
 async fn fetch(call: &Call, id: BootstrapTokenId) -> Result<Token, Rejection> {
     let token = tokens::fetch(&call.context, &call.caller, id).await?;
-    Ok(document(&token, call.now()))
+    call.named(document(&token, call.now())).await
+}
+
+impl Referring for Token {
+    fn references(&mut self) -> Vec<(Option<&str>, &mut Option<String>)> {
+        vec![(Some(&self.provisioned_resource_id), &mut self.resource)]
+    }
 }
 
 fn document(token: &BootstrapToken, now: Timestamp) -> Token {
@@ -72,6 +78,7 @@ fn document(token: &BootstrapToken, now: Timestamp) -> Token {
     Token {
         token_id: token.id.to_string(),
         project_id: token.project_id.to_string(),
+        resource: None,
         provisioned_resource_id: token.provisioned_resource_id.to_string(),
         kind: token.kind.to_string(),
         state: state.to_owned(),

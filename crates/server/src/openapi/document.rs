@@ -6,9 +6,11 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 use slipway_app::access::authorise::Terms;
 use slipway_core::operations::explanation::ExplainedKind;
+use slipway_wire::catalog::Metadata;
 use slipway_wire::problem::{MEDIA_TYPE, Problem};
 
 use super::query::query;
+use super::{example, texts};
 use crate::router::TABLE;
 use crate::routes::{Answer, Document, Route, Schemas};
 
@@ -21,11 +23,12 @@ const ABOUT: &str = "Declare infrastructure and it is brought to Ready; delete i
 
 /// The OpenAPI document of the whole API.
 pub fn document() -> Value {
+    let schemas = schemas();
     let mut paths: BTreeMap<String, Map<String, Value>> = BTreeMap::new();
     for route in TABLE.iter() {
         let path = format!("/api/v1{}", route.path);
         let method = route.method.to_lowercase();
-        paths.entry(path).or_default().insert(method, describe(route));
+        paths.entry(path).or_default().insert(method, describe(route, &schemas));
     }
     json!({
         "openapi": "3.1.0",
@@ -45,13 +48,13 @@ pub fn document() -> Value {
                     "description": "An API key, as `slipway up` shows one at its first start.",
                 },
             },
-            "schemas": schemas(),
+            "schemas": schemas,
         },
     })
 }
 
 /// The schema of every document that a row names, with all it refers to.
-fn schemas() -> BTreeMap<String, Value> {
+fn schemas() -> Map<String, Value> {
     let mut found = Schemas::new();
     (Document::of::<Problem>().collect)(&mut found);
     for route in TABLE.iter() {
@@ -66,8 +69,49 @@ fn schemas() -> BTreeMap<String, Value> {
     // Schemas are plain data, so serialising them cannot fail.
     let mut schemas: BTreeMap<_, _> =
         found.into_iter().map(|(name, schema)| (name, json!(schema))).collect();
-    schemas.values_mut().for_each(bound_labels);
-    schemas
+    for (name, schema) in &mut schemas {
+        bound_labels(schema);
+        texts::describe(name, schema);
+    }
+    let set = |(name, members): (&str, Value)| {
+        (name.to_owned(), json!({ "type": "string", "enum": members }))
+    };
+    schemas.into_iter().chain(texts::sets().into_iter().map(set)).collect()
+}
+
+/// The JSON Schema of `metadata.json`, for editors.
+pub fn metadata_schema() -> Value {
+    let mut found = Schemas::new();
+    (Document::of::<Metadata>().collect)(&mut found);
+    let mut schemas: BTreeMap<_, _> =
+        found.into_iter().map(|(name, schema)| (name, json!(schema))).collect();
+    for (name, schema) in &mut schemas {
+        texts::describe(name, schema);
+    }
+    let mut whole = schemas.remove("Metadata").unwrap_or_default();
+    let text = |schema: &Value| schema.to_string();
+    let used = [text(&whole), text(&json!(schemas))].concat();
+    for (name, members) in texts::sets() {
+        if used.contains(&format!("#/components/schemas/{name}\"")) {
+            schemas.insert(name.to_owned(), json!({ "type": "string", "enum": members }));
+        }
+    }
+    whole["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
+    whole["title"] = json!("metadata.json of a Slipway blueprint");
+    whole["$defs"] = json!(schemas);
+    move_references(&mut whole);
+    whole
+}
+
+fn move_references(schema: &mut Value) {
+    match schema {
+        Value::String(text) if text.starts_with("#/components/schemas/") => {
+            *text = text.replace("#/components/schemas/", "#/$defs/");
+        }
+        Value::Array(items) => items.iter_mut().for_each(move_references),
+        Value::Object(map) => map.values_mut().for_each(move_references),
+        _ => {}
+    }
 }
 
 /// Limits labels in requests: the derive cannot describe the keys of a map.
@@ -84,7 +128,7 @@ fn reference(document: &Document) -> Value {
     json!({ "$ref": format!("#/components/schemas/{}", document.name) })
 }
 
-fn describe(route: &Route) -> Value {
+fn describe(route: &Route, schemas: &Map<String, Value>) -> Value {
     let Terms { least, reach, audit } = route.terms();
     let audited = audit.map_or(String::new(), |verb| format!(" Audited as `{verb}`."));
     let description = format!("Least role: {least}. Reach: {reach}.{audited}");
@@ -94,12 +138,14 @@ fn describe(route: &Route) -> Value {
         "summary": route.summary,
         "description": description,
         "parameters": parameters(route),
-        "responses": responses(route),
+        "responses": responses(route, schemas),
     });
     if let Some(body) = &route.body {
         described["requestBody"] = json!({
             "required": true,
-            "content": { "application/json": { "schema": reference(body) } },
+            "content": { "application/json": {
+                "schema": reference(body), "example": example::document(&body.name, schemas),
+            } },
         });
     }
     described
@@ -149,17 +195,20 @@ fn parameters(route: &Route) -> Vec<Value> {
     parameters
 }
 
-fn responses(route: &Route) -> Map<String, Value> {
+fn responses(route: &Route, schemas: &Map<String, Value>) -> Map<String, Value> {
     let mut responses = Map::new();
     let content = match &route.answer {
         Answer::Nothing => None,
-        Answer::One(document) => {
-            Some(json!({ "application/json": { "schema": reference(document) } }))
-        }
-        Answer::Array(document) => Some(json!({
-            "application/json": { "schema": { "type": "array", "items": reference(document) } },
-        })),
-        Answer::Text(media) => Some(json!({ *media: { "schema": { "type": "string" } } })),
+        Answer::One(document) => Some(json!({ "application/json": {
+            "schema": reference(document), "example": example::document(&document.name, schemas),
+        } })),
+        Answer::Array(document) => Some(json!({ "application/json": {
+            "schema": { "type": "array", "items": reference(document) },
+            "example": [example::document(&document.name, schemas)],
+        } })),
+        Answer::Text(media) => Some(json!({ *media: {
+            "schema": { "type": "string" }, "example": example::stream(media, schemas),
+        } })),
     };
     for status in &route.statuses {
         let mut response = json!({ "description": meaning(*status) });
@@ -171,7 +220,10 @@ fn responses(route: &Route) -> Map<String, Value> {
     for status in &route.refusals {
         let response = json!({
             "description": meaning(*status),
-            "content": { MEDIA_TYPE: { "schema": reference(&Document::of::<Problem>()) } },
+            "content": { MEDIA_TYPE: {
+                "schema": reference(&Document::of::<Problem>()),
+                "example": example::refusal(*status, &format!("/api/v1{}", route.path)),
+            } },
         });
         responses.insert(status.to_string(), response);
     }
@@ -184,7 +236,7 @@ const fn meaning(status: u16) -> &'static str {
         201 => "Created; `Location` is its address.",
         202 => "Accepted; follow `Location` for its progress.",
         204 => "Done; the answer has no body.",
-        400 => "The request is not understood; `details.field` names what is wrong.",
+        400 => "The request is not understood; `errors` names every field that is wrong.",
         401 => "No key, or one that is malformed, unknown, expired or revoked.",
         403 => "The role of the key is not sufficient.",
         404 => "Does not exist, or is outside the reach of the key.",
@@ -193,7 +245,7 @@ const fn meaning(status: u16) -> &'static str {
         410 => "The cursor is older than the oldest event; list the current state and start again.",
         412 => "It changed since it was read; read it again.",
         413 => "The body is too long.",
-        422 => "Refers to something that does not exist or does not fit.",
+        422 => "Refers to something that does not exist or does not fit; `errors` has all faults.",
         429 => "Too many requests of this key; `Retry-After` says when to try again.",
         503 => "Not now; `Retry-After` says when to try again.",
         _ => "See the code.",
@@ -238,6 +290,168 @@ mod tests {
             assert!(!route.summary.is_empty());
             assert!(route.query.iter().all(|name| !query(name).0.is_empty()), "{route:?}");
         }
+    }
+
+    /// Texts that are neither a time nor an id nor a member of a closed set. A new
+    /// text has to be one of those, or is named here.
+    const FREE: &[&str] = &[
+        "$schema",
+        "about",
+        "access",
+        "action",
+        "actor",
+        "apiVersion",
+        "blueprint",
+        "blueprint_version",
+        "by",
+        "checksum",
+        "claimed_by",
+        "cloud",
+        "cluster",
+        "command",
+        "composition",
+        "confirm",
+        "correlation_id",
+        "created_by",
+        "credential",
+        "deregistered_by",
+        "deregistered_reason",
+        "description",
+        "detail",
+        "display_name",
+        "error",
+        "failure_reason",
+        "field",
+        "found_version",
+        "from",
+        "handle",
+        "hostname",
+        "instance",
+        "issued_by",
+        "key",
+        "kv_mount",
+        "kv_path",
+        "last_error",
+        "mesh_cidr",
+        "mesh_ip",
+        "message",
+        "name",
+        "namespace",
+        "namespace_prefix",
+        "next",
+        "older_history",
+        "plural",
+        "problem",
+        "project",
+        "provider",
+        "public_url",
+        "reason",
+        "region",
+        "remedy",
+        "removal_reason",
+        "removal_requested_by",
+        "requested_by",
+        "resolution",
+        "resolved_by",
+        "slug",
+        "status",
+        "substrate_uid",
+        "title",
+        "to",
+        "token",
+        "type",
+        "uid",
+        "value",
+        "verb",
+        "version",
+        "waiting_for",
+        "wanted_version",
+        "why",
+        "worker",
+        "xr_name",
+        "xrd",
+    ];
+
+    /// What has such a name is free text in these documents only.
+    const FREE_HERE: &[(&str, &str)] = &[
+        ("CompositeType", "kind"),
+        ("ExplainedPart", "kind"),
+        ("ExplainedPart", "state"),
+        ("Explanation", "state"),
+    ];
+
+    #[test]
+    fn every_text_has_a_format_or_a_closed_set_or_is_free() {
+        let document = document();
+        for (name, schema) in document["components"]["schemas"].as_object().unwrap() {
+            let parts = schema["allOf"].as_array().into_iter().flatten();
+            for part in parts.chain([schema]) {
+                let properties = part["properties"].as_object();
+                for (property, of_property) in properties.into_iter().flatten() {
+                    let described = !texts::is_text(of_property)
+                        || of_property.get("format").is_some()
+                        || FREE.contains(&property.as_str())
+                        || FREE_HERE.contains(&(name.as_str(), property.as_str()));
+                    assert!(described, "{name}.{property}: name it in openapi/texts.rs");
+                }
+            }
+        }
+        for (set, members) in texts::sets() {
+            assert!(members.as_array().unwrap().iter().all(Value::is_string), "{set}");
+            assert!(
+                document.to_string().contains(&format!("schemas/{set}\"")),
+                "{set} is not used"
+            );
+        }
+    }
+
+    /// And each is what the server reads and writes.
+    #[test]
+    fn every_body_has_an_example_that_its_type_reads() {
+        let document = document();
+        let mut bodies = 0;
+        for route in TABLE.iter() {
+            let path = &document["paths"][format!("/api/v1{}", route.path)];
+            let described = &path[route.method.to_lowercase()];
+            let answers = described["responses"].as_object().unwrap().values();
+            for body in answers.chain([&described["requestBody"]]) {
+                for content in body["content"].as_object().into_iter().flat_map(Map::values) {
+                    assert!(content.get("example").is_some(), "{route:?}: {content}");
+                    bodies += 1;
+                }
+            }
+            if let Some(body) = &route.body {
+                let example = &described["requestBody"]["content"]["application/json"]["example"];
+                (body.read)(example.clone()).unwrap_or_else(|error| {
+                    panic!("{route:?}: {error}: {example}");
+                });
+            }
+            let status = route.statuses[0].to_string();
+            let example = &described["responses"][status]["content"]["application/json"]["example"];
+            let read = match &route.answer {
+                Answer::One(answer) => (answer.read)(example.clone()),
+                Answer::Array(answer) => (answer.read)(example[0].clone()),
+                Answer::Nothing | Answer::Text(_) => Ok(()),
+            };
+            read.unwrap_or_else(|error| panic!("{route:?}: {error}: {example}"));
+        }
+        assert!(bodies > 400, "{bodies}");
+    }
+
+    #[test]
+    fn the_schema_of_a_blueprint_is_complete() {
+        let schema = metadata_schema();
+        let text = schema.to_string();
+        for reference in text.split("#/$defs/").skip(1) {
+            let name = reference.split('"').next().unwrap();
+            assert!(schema["$defs"].get(name).is_some(), "{name}");
+        }
+        assert!(!text.contains("#/components"), "{text}");
+        let committed = include_str!("../../../../docs/blueprint-metadata.schema.json");
+        assert!(
+            committed == format!("{schema:#}\n"),
+            "docs/blueprint-metadata.schema.json is outdated: run `cargo xtask generate`"
+        );
     }
 
     /// `cargo xtask generate` writes the file.

@@ -2,8 +2,10 @@
 //! OpenAPI document for machines, [`page`] a page for people.
 
 mod document;
+mod example;
 mod page;
 mod query;
+mod texts;
 
-pub use document::document;
-pub(crate) use page::{machines, people, problem};
+pub use document::{document, metadata_schema};
+pub(crate) use page::{home, machines, people, problem};

@@ -13,6 +13,7 @@ use slipway_core::error::{ErrorKind, Refusal};
 
 use super::document::document;
 use super::query::query;
+use super::texts::is_text;
 use crate::error::{self, Rejection, clip};
 use crate::router::TABLE;
 use crate::routes::{Answer, Route};
@@ -26,6 +27,11 @@ pub(crate) async fn machines() -> Json<&'static Value> {
 
 pub(crate) async fn people() -> Html<&'static str> {
     Html(&PAGE)
+}
+
+/// The address without a path, as somebody types it into a browser.
+pub(crate) async fn home() -> Redirect {
+    Redirect::temporary("/docs")
 }
 
 /// Redirects the `type` of a problem to its line of the page.
@@ -43,6 +49,7 @@ padding:0 1rem;color:#1b1f24;background:#fff}code,pre{font:14px/1.5 ui-monospace
 pre{background:#f4f6f8;padding:.75rem;overflow:auto;border-radius:4px}\
 table{border-collapse:collapse;width:100%}td,th{text-align:left;vertical-align:top;\
 padding:.25rem .75rem .25rem 0;border-bottom:1px solid #e3e7eb}h3{margin-top:2.5rem}\
+code,td,a{overflow-wrap:anywhere}td:first-child{min-width:6rem}\
 .method{display:inline-block;min-width:4.5rem;font-weight:600}nav a{margin-right:1rem}\
 small{color:#57606a}@media(prefers-color-scheme:dark){body{color:#e6edf3;background:#0d1117}\
 pre{background:#161b22}td,th{border-color:#30363d}a{color:#58a6ff}small{color:#8d96a0}}";
@@ -53,7 +60,7 @@ fn render() -> String {
     tags.dedup();
     let mut page = format!(
         "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\">\
-         <meta name=\"viewport\" content=\"width=device-width\">\
+         <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\
          <title>Slipway API</title><style>{STYLE}</style></head><body><h1>Slipway API</h1>"
     );
     for paragraph in DOCUMENT["info"]["description"].as_str().unwrap_or_default().split("\n\n") {
@@ -144,6 +151,14 @@ fn put_schema(page: &mut String, name: &str, schema: &Value) {
     if let Some(about) = schema["description"].as_str() {
         put(page, format_args!("<p>{}</p>", with_code(about)));
     }
+    if let Some(members) = schema["enum"].as_array() {
+        let member = |member: &Value| {
+            format!("<code>{}</code>", escape(member.as_str().unwrap_or_default()))
+        };
+        let members: Vec<_> = members.iter().map(member).collect();
+        put(page, format_args!("<p>{}</p>", members.join(", ")));
+        return;
+    }
     page.push_str("<table>");
     let required = schema["required"].as_array().cloned().unwrap_or_default();
     for (field, of_field) in schema["properties"].as_object().into_iter().flatten() {
@@ -167,6 +182,10 @@ fn kind(schema: &Value) -> String {
     }
     if let Some(items) = schema.get("items") {
         return format!("array of {}", kind(items));
+    }
+    if let Some(format) = schema["format"].as_str().filter(|_| is_text(schema)) {
+        let null = if schema["type"].is_array() { " or null" } else { "" };
+        return format!("{}{null}", escape(format));
     }
     if let Some(several) = schema["oneOf"].as_array() {
         return several.iter().map(kind).collect::<Vec<_>>().join(" or ");

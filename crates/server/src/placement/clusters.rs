@@ -11,8 +11,8 @@ use slipway_wire::placement::{
 };
 
 use crate::request::{
-    Answered, Body, Call, Creation, Documented, IfMatch, Made, Segments, Shown, Tagged, kind,
-    located, text,
+    Answered, Body, Call, Creation, Documented, IfMatch, Made, Referring, Segments, Shown, Tagged,
+    kind, located, text,
 };
 
 pub(super) async fn create(call: Call, new: Creation<CreateCluster>) -> Made {
@@ -57,7 +57,7 @@ pub(super) async fn withdraw(
     let leaving = clusters::withdraw(&call.context, &call.caller, &project, expected).await?;
     let Some(leaving) = leaving else { return Ok(StatusCode::NO_CONTENT.into_response()) };
     let location = format!("/api/v1/projects/{}/cluster", leaving.project_id);
-    Ok(located(StatusCode::ACCEPTED, location, tagged_assignment(&leaving)))
+    Ok(located(StatusCode::ACCEPTED, location, tagged_assignment(&call, &leaving).await?))
 }
 
 /// Answers the placement as it was.
@@ -68,22 +68,40 @@ pub(super) async fn abandon(
 ) -> Shown<ClusterAssignment> {
     let given_up =
         clusters::abandon(&call.context, &call.caller, &project, &reason, &confirm).await?;
-    Ok(tagged_assignment(&given_up))
+    tagged_assignment(&call, &given_up).await
 }
 
 pub(super) async fn assignments(call: Call) -> Answered {
     let page = call.query.page()?;
     let found = clusters::assignments(&call.context, &call.caller, page).await?;
-    Ok(call.page(found.map(assignment_document), page.limit))
+    call.named_page(found.map(assignment_document), page.limit).await
 }
 
 async fn fetch_assignment(call: &Call, project: &str) -> Shown<ClusterAssignment> {
     let found = clusters::assignment(&call.context, &call.caller, project).await?;
-    Ok(tagged_assignment(&found))
+    tagged_assignment(call, &found).await
 }
 
-fn tagged_assignment(found: &cluster::ClusterAssignment) -> Tagged<ClusterAssignment> {
-    Tagged { revision: found.revision.0, document: assignment_document(found) }
+async fn tagged_assignment(
+    call: &Call,
+    found: &cluster::ClusterAssignment,
+) -> Shown<ClusterAssignment> {
+    let document = call.named(assignment_document(found)).await?;
+    Ok(Tagged { revision: found.revision.0, document })
+}
+
+impl Referring for Cluster {}
+
+impl Referring for ClusterAssignment {
+    fn references(&mut self) -> Vec<(Option<&str>, &mut Option<String>)> {
+        let providers = self.providers.iter_mut();
+        let mut references: Vec<_> = providers
+            .map(|found| (Some(found.credential_id.as_str()), &mut found.credential))
+            .collect();
+        references.push((Some(&self.project_id), &mut self.project));
+        references.push((Some(&self.cluster_id), &mut self.cluster));
+        references
+    }
 }
 
 impl Documented for cluster::Cluster {
@@ -112,7 +130,9 @@ impl Documented for cluster::Cluster {
 
 fn assignment_document(found: &cluster::ClusterAssignment) -> ClusterAssignment {
     ClusterAssignment {
+        project: None,
         project_id: found.project_id.to_string(),
+        cluster: None,
         cluster_id: found.cluster_id.to_string(),
         namespace: found.namespace.clone(),
         namespace_phase: found.namespace_phase.to_string(),
@@ -128,6 +148,7 @@ fn assignment_document(found: &cluster::ClusterAssignment) -> ClusterAssignment 
 fn provider(status: &namespace::ProviderStatus) -> ProviderStatus {
     ProviderStatus {
         provider: status.provider.clone(),
+        credential: None,
         credential_id: status.credential_id.to_string(),
         phase: status.phase.to_string(),
         problem: status.problem.clone(),

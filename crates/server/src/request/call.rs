@@ -18,6 +18,7 @@ use slipway_core::time::Timestamp;
 
 use super::idempotent_create::Created;
 use super::list;
+use super::names::{Referring, add_names};
 use super::precondition::etag;
 use super::query::Parameters;
 use crate::error::Rejection;
@@ -46,7 +47,7 @@ impl FromRequestParts<ServerState> for Call {
     type Rejection = Rejection;
 
     async fn from_request_parts(parts: &mut Parts, state: &ServerState) -> Result<Self, Rejection> {
-        let Admitted { caller, route } = parts.extensions.remove().ok_or_else(|| {
+        let Admitted { caller, route } = parts.extensions.get().cloned().ok_or_else(|| {
             let problem = "a route without a guard was asked; the correlation id finds it";
             Refusal::new(ErrorKind::Internal, problem)
         })?;
@@ -65,6 +66,22 @@ impl Call {
     /// The path of a member, for a call on its collection.
     pub(crate) fn below(&self, id: impl Display) -> String {
         format!("{}/{id}", self.path)
+    }
+
+    /// The document with the names of what it refers to.
+    pub(crate) async fn named<D: Referring>(&self, mut document: D) -> Result<D, Rejection> {
+        add_names(&self.context, std::slice::from_mut(&mut document)).await?;
+        Ok(document)
+    }
+
+    /// A page with the names of what its documents refer to.
+    pub(crate) async fn named_page<D: Referring + Serialize, C: Display>(
+        &self,
+        mut listed: Listed<D, C>,
+        limit: u32,
+    ) -> Answered {
+        add_names(&self.context, &mut listed.items).await?;
+        Ok(self.page(listed, limit))
     }
 
     /// A page of the requested list; its `next` link keeps the filters.

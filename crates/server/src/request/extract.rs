@@ -12,11 +12,18 @@ use axum::http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE};
 use axum::http::request::Parts;
 use serde::de::DeserializeOwned;
 use serde_json::json;
+use slipway_app::access::reference;
 use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::ids::InvalidId;
+use slipway_core::operations::reference::{ids_from, unknown};
+use slipway_core::subject::SubjectKind;
+use slipway_wire::parse::{Fault, parse};
 use tokio::time::timeout;
+use uuid::Uuid;
 
 use crate::error::{Rejection, clip};
+use crate::routes::Admitted;
+use crate::state::ServerState;
 
 /// Longest body. A declaration with the most labels (64 of 63 and 256
 /// characters) is under 100 KiB; parameters may be long texts.
@@ -34,23 +41,26 @@ pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then_some(value.trim())
 }
 
-/// The `{id}` of the path.
+/// The `{id}` of the path: an id, the beginning of one, or a name.
 #[derive(Debug)]
 pub(crate) struct Id<T>(pub(crate) T);
 
-impl<T, S> FromRequestParts<S> for Id<T>
-where
-    T: FromStr<Err = InvalidId>,
-    S: Send + Sync,
-{
+impl<T: FromStr<Err = InvalidId>> FromRequestParts<ServerState> for Id<T> {
     type Rejection = Rejection;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Rejection> {
+    async fn from_request_parts(parts: &mut Parts, state: &ServerState) -> Result<Self, Rejection> {
         let Path(text) = Path::<String>::from_request_parts(parts, state)
             .await
             .map_err(|_| Refusal::invalid("id", "is not readable text"))?;
-        let id = text.parse().map_err(|error: InvalidId| Refusal::from(error).at("id"))?;
-        Ok(Self(id))
+        let invalid = |error: InvalidId| Refusal::from(error).at("id");
+        let error = match text.parse::<T>() {
+            Ok(id) => return Ok(Self(id)),
+            Err(error) => error,
+        };
+        let Some(kind) = SubjectKind::parse(error.kind) else { return Err(invalid(error).into()) };
+        let found = find(parts, state, kind, &text).await?;
+        let found = found.ok_or_else(|| unknown(kind, &text))?;
+        Ok(Self(found.to_string().parse().map_err(invalid)?))
     }
 }
 
@@ -58,17 +68,45 @@ where
 #[derive(Debug)]
 pub(crate) struct Segments<const N: usize>(pub(crate) [String; N]);
 
-impl<S: Send + Sync, const N: usize> FromRequestParts<S> for Segments<N> {
+impl<const N: usize> FromRequestParts<ServerState> for Segments<N> {
     type Rejection = Rejection;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Rejection> {
+    async fn from_request_parts(parts: &mut Parts, state: &ServerState) -> Result<Self, Rejection> {
         let unreadable = || Refusal::invalid("path", "is not readable text");
         let Path(pairs) = Path::<Vec<(String, String)>>::from_request_parts(parts, state)
             .await
             .map_err(|_| unreadable())?;
-        let segments: Vec<String> = pairs.into_iter().map(|(_, text)| text).collect();
+        let mut segments = Vec::with_capacity(pairs.len());
+        for (parameter, text) in pairs {
+            segments.push(whole(parts, state, &parameter, text).await?);
+        }
         Ok(Self(segments.try_into().map_err(|_| unreadable())?))
     }
+}
+
+/// The whole id for the beginning of one, where the parameter has the name of its kind.
+/// Names of kinds that the store finds by name stay.
+async fn whole(
+    parts: &Parts,
+    state: &ServerState,
+    parameter: &str,
+    text: String,
+) -> Result<String, Rejection> {
+    let kind = SubjectKind::parse(parameter);
+    let kind = kind.filter(|kind| *kind == SubjectKind::Credential || ids_from(&text).is_some());
+    let Some(kind) = kind.filter(|_| Uuid::try_parse(&text).is_err()) else { return Ok(text) };
+    Ok(find(parts, state, kind, &text).await?.map_or(text, |found| found.to_string()))
+}
+
+async fn find(
+    parts: &Parts,
+    state: &ServerState,
+    kind: SubjectKind,
+    text: &str,
+) -> Result<Option<Uuid>, Rejection> {
+    // The guard put it there.
+    let Some(admitted) = parts.extensions.get::<Admitted>() else { return Ok(None) };
+    Ok(reference::find(&state.context, &admitted.caller, kind, text).await?)
 }
 
 /// A JSON body.
@@ -142,51 +180,30 @@ fn is_length_limit(error: &(dyn std::error::Error + 'static)) -> bool {
     false
 }
 
-/// Parses a document; an error names position and field.
+/// Parses a document; a refusal names every field that does not fit, and the
+/// position of the first.
 pub(crate) fn parse_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Refusal> {
-    let mut deserializer = serde_json::Deserializer::from_slice(bytes);
-    let parsed = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
-        let path = error.path().to_string();
-        refuse_json(&path, error.inner())
-    })?;
-    deserializer.end().map_err(|error| refuse_json(".", &error))?;
-    Ok(parsed)
+    let faults = match parse::<T>(bytes) {
+        Ok(parsed) => return Ok(parsed),
+        Err(faults) => faults,
+    };
+    Refusal::all(faults.into_iter().map(refuse_json))?;
+    Err(Refusal::new(ErrorKind::InvalidInput, "the body is not what is expected here"))
 }
 
-fn refuse_json(path: &str, error: &serde_json::Error) -> Refusal {
-    let (line, column) = (error.line(), error.column());
-    let text = error.to_string();
-    // serde_json appends the position to its text; report it separately.
-    let place = format!(" at line {line} column {column}");
-    let problem = clip_long(text.strip_suffix(&place).unwrap_or(&text));
-    let named = unknown_or_missing_field(&problem);
-    let field = match (path, named) {
-        ("." | "", named) => named,
-        (path, Some(name)) if !path.ends_with(&name) => Some(format!("{path}.{name}")),
-        (path, _) => Some(path.to_owned()),
-    };
+fn refuse_json(Fault { field, problem, position }: Fault) -> Refusal {
+    let field = field.map(|field| clip(&field));
     let subject = field.as_ref().map_or("the body".to_owned(), |field| format!("`{field}`"));
-    let message = format!(
-        "{subject} is not what is expected here: {problem}, at line {line}, column {column}"
-    );
-    let refusal = Refusal::new(ErrorKind::InvalidInput, message)
-        .with(json!({ "line": line, "column": column }));
-    match field {
-        Some(field) => refusal.at(field),
+    let mut message = format!("{subject} is not what is expected here: {problem}");
+    if let Some((line, column)) = position {
+        message = format!("{message}, at line {line}, column {column}");
+    }
+    let mut refusal = Refusal::new(ErrorKind::InvalidInput, message);
+    refusal.field = field;
+    match position {
+        Some((line, column)) => refusal.with(json!({ "line": line, "column": column })),
         None => refusal,
     }
-}
-
-/// serde names these fields only in its text.
-fn unknown_or_missing_field(problem: &str) -> Option<String> {
-    let rest = ["unknown field `", "missing field `", "duplicate field `"]
-        .iter()
-        .find_map(|prefix| problem.strip_prefix(prefix))?;
-    rest.split_once('`').map(|(name, _)| clip(name))
-}
-
-fn clip_long(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control()).take(400).collect()
 }
 
 #[cfg(test)]

@@ -13,13 +13,14 @@ use slipway_core::error::Refusal;
 use super::call::{Answered, Call, Made, Shown, Tagged};
 use super::extract::Segments;
 use super::idempotent_create::{Creation, create_once};
+use super::names::Referring;
 use super::precondition::IfMatch;
 use super::query::Parameters;
 use crate::deletion;
 
 /// A kind as our API shows it.
 pub(crate) trait Documented: StoredKind {
-    type Document: Serialize;
+    type Document: Serialize + Referring;
 
     fn document(&self) -> Self::Document;
 }
@@ -51,7 +52,7 @@ pub(crate) async fn get<K: Documented>(
 pub(crate) async fn list<K: Documented<Filter: FromQuery>>(call: Call) -> Answered {
     let (page, filter) = (call.query.page()?, <K::Filter>::from_query(&call.query)?);
     let found = kind::list::<K>(&call.context, &call.caller, &filter, page).await?;
-    Ok(call.page(found.map(K::document), page.limit))
+    call.named_page(found.map(K::document), page.limit).await
 }
 
 /// Answers the record of the deletion.
@@ -83,5 +84,5 @@ pub(crate) async fn show<K: Documented>(
 ) -> Shown<K::Document> {
     let reference = reference.to_string();
     let found = kind::fetch::<K>(&call.context, &call.caller, &reference, show_deleted).await?;
-    Ok(Tagged { revision: found.revision().0, document: found.document() })
+    Ok(Tagged { revision: found.revision().0, document: call.named(found.document()).await? })
 }

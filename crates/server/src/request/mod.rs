@@ -6,6 +6,7 @@ mod extract;
 mod idempotent_create;
 pub(crate) mod kind;
 mod list;
+mod names;
 mod precondition;
 mod query;
 
@@ -13,5 +14,6 @@ pub(crate) use call::{Answered, Call, Done, Made, Shown, Tagged, Untagged, locat
 pub(crate) use extract::{BODY_LIMIT, Body, Id, Segments, bearer, parse_json, read_body};
 pub(crate) use idempotent_create::{Created, Creation, create_once};
 pub(crate) use kind::Documented;
+pub(crate) use names::{Referring, add_names};
 pub(crate) use precondition::IfMatch;
 pub(crate) use query::Parameters;

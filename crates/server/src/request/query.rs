@@ -9,6 +9,7 @@ use axum::http::Uri;
 use slipway_app::ports::store::Page;
 use slipway_app::ports::store::{PAGE_DEFAULT, PAGE_MAX};
 use slipway_core::error::Refusal;
+use slipway_core::nearest::nearest;
 
 use crate::error::clip;
 
@@ -45,10 +46,15 @@ impl Parameters {
         let mut given = parameters.single.keys().map(String::as_str).chain(label);
         match given.find(|name| !known.contains(name)) {
             None => Ok(parameters),
-            Some(name) => Err(Refusal::invalid(
-                clip(name),
-                "is not a query parameter here; check its spelling",
-            )),
+            Some(name) => {
+                let problem = match nearest(name, known.iter().copied()) {
+                    Some(meant) => {
+                        format!("is not a query parameter here; did you mean `{meant}`?")
+                    }
+                    None => "is not a query parameter here; check its spelling".to_owned(),
+                };
+                Err(Refusal::invalid(clip(name), problem))
+            }
         }
     }
 

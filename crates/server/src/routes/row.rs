@@ -8,6 +8,7 @@ use std::fmt;
 
 use axum::handler::Handler;
 use axum::routing::{self, MethodRouter};
+use serde::de::DeserializeOwned;
 use slipway_app::access::authorise::{Operation, Terms};
 use utoipa::ToSchema;
 use utoipa::openapi::{RefOr, Schema};
@@ -51,12 +52,20 @@ pub(crate) type Schemas = Vec<(String, RefOr<Schema>)>;
 pub(crate) struct Document {
     pub(crate) name: String,
     pub(crate) collect: fn(&mut Schemas),
+    /// Reads one, for tests of the examples.
+    #[cfg(test)]
+    pub(crate) read: fn(serde_json::Value) -> Result<(), String>,
 }
 
 impl Document {
-    pub(crate) fn of<T: ToSchema>() -> Self {
+    pub(crate) fn of<T: ToSchema + DeserializeOwned>() -> Self {
         Self {
             name: T::name().into_owned(),
+            #[cfg(test)]
+            read: |value| match serde_json::from_value::<T>(value) {
+                Ok(_) => Ok(()),
+                Err(error) => Err(error.to_string()),
+            },
             collect: |schemas| {
                 schemas.push((T::name().into_owned(), T::schema()));
                 T::schemas(schemas);
@@ -126,17 +135,17 @@ impl Route {
     }
 
     /// Answers a document.
-    pub(crate) fn one<T: ToSchema>(self) -> Self {
+    pub(crate) fn one<T: ToSchema + DeserializeOwned>(self) -> Self {
         Self { answer: Answer::One(Document::of::<T>()), ..self }
     }
 
     /// Answers an array as a whole.
-    pub(crate) fn all<T: ToSchema>(self) -> Self {
+    pub(crate) fn all<T: ToSchema + DeserializeOwned>(self) -> Self {
         Self { answer: Answer::Array(Document::of::<T>()), ..self }
     }
 
     /// Answers an array in pages.
-    pub(crate) fn page<T: ToSchema>(self) -> Self {
+    pub(crate) fn page<T: ToSchema + DeserializeOwned>(self) -> Self {
         self.all::<T>().query(&["limit", "cursor"])
     }
 
@@ -152,13 +161,15 @@ impl Route {
 
     /// Creates something from `B`, once for each `Idempotency-Key`, and answers
     /// it as `T`.
-    pub(crate) fn create<B: ToSchema, T: ToSchema>(self) -> Self {
+    pub(crate) fn create<B: ToSchema + DeserializeOwned, T: ToSchema + DeserializeOwned>(
+        self,
+    ) -> Self {
         let create = self.body::<B>().one::<T>().statuses(&[201]);
         Self { takes_idempotency_key: true, ..create }
     }
 
     /// Takes a JSON body.
-    pub(crate) fn body<B: ToSchema>(mut self) -> Self {
+    pub(crate) fn body<B: ToSchema + DeserializeOwned>(mut self) -> Self {
         self.body = Some(Document::of::<B>());
         self.refusals.extend([408, 413]);
         self

@@ -221,7 +221,6 @@ async fn a_bound_key_meets_its_own_project_and_nothing_else() {
     // Lists show what is in reach: everything to a key that reaches everything.
     for (path, all, bound) in [
         ("/api/v1/resources?show_deleted=true", 2, 1),
-        ("/api/v1/resources?project=foreign", 1, 0),
         ("/api/v1/resources?project=own", 1, 1),
         ("/api/v1/nodes", 2, 1),
         ("/api/v1/deletions", 2, 1),
@@ -229,10 +228,18 @@ async fn a_bound_key_meets_its_own_project_and_nothing_else() {
         ("/api/v1/keys", 3, 1),
         ("/api/v1/events", 4, 2),
         ("/api/v1/audit?verb=resource.declare", 2, 1),
-        ("/api/v1/audit?project=foreign&verb=resource.declare", 1, 0),
     ] {
         assert_eq!(world.count(path, KEY).await, all, "{path}");
         assert_eq!(world.count(path, &key).await, bound, "{path}");
+    }
+    // A foreign project in a filter is as unknown as one that does not exist.
+    for path in ["/api/v1/resources?project=", "/api/v1/audit?verb=resource.declare&project="] {
+        assert_eq!(world.count(&format!("{path}foreign"), KEY).await, 1, "{path}");
+        for (project, key) in [("foreign", key.as_str()), ("nowhere", &key), ("nowhere", KEY)] {
+            let answer = world.ask("GET", &format!("{path}{project}"), key, "").await;
+            answer.refused(422, "project_not_found");
+            assert_eq!(answer.json()["message"], format!("there is no project `{project}`"));
+        }
     }
 
     // Foreign objects answer exactly like objects that do not exist.

@@ -44,7 +44,7 @@ async fn an_export_is_every_entry_oldest_first() {
     assert_eq!(listed, exported, "a list is the same from the other end");
     let some = world.get("/api/v1/audit/export?verb=api_key.install").await;
     assert_eq!(lines(&some).len(), 1);
-    assert_eq!(world.get("/api/v1/audit/export?actor=nobody").await.text, "");
+    assert_eq!(world.get("/api/v1/audit/export?actor=key:nobody").await.text, "");
 }
 
 /// A slow reader does not outlive its key: once the key is revoked or rotated,

@@ -16,6 +16,7 @@ mod keys;
 mod labels;
 mod leaks;
 mod lists;
+mod names;
 mod nodes;
 mod plexd;
 mod resources;

@@ -18,7 +18,9 @@ const ID: &str = "0192f0c1-2b3c-7d4e-8f50-123456789abc";
 #[tokio::test]
 async fn an_unknown_route_and_a_wrong_method_are_problems() {
     let world = World::new().await;
-    for path in ["/", "/api/v1/nothing", "/api/v2/resources", "/elsewhere"] {
+    let home = world.get("/").await;
+    assert_eq!((home.status.as_u16(), home.header("location")), (307, "/docs"), "for browsers");
+    for path in ["/api/v1/nothing", "/api/v2/resources", "/elsewhere"] {
         let answer = world.get(path).await;
         answer.refused(404, "route_not_found");
         assert_eq!(answer.json()["instance"], path);

@@ -11,7 +11,8 @@ use super::{InvalidConfig, Layer, keys};
 
 /// A URL may carry a password, so it is kept out of every `Debug`.
 pub(super) fn secret(text: &str) -> Result<Secret, std::convert::Infallible> {
-    Ok(Secret::new(text))
+    // A variable is often read from a file, with its line end.
+    Ok(Secret::new(text.trim()))
 }
 
 pub(super) fn secret_in_file<'de, D: serde::Deserializer<'de>>(

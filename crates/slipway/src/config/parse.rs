@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use slipway_core::text::Handle;
+use slipway_core::time::parse_duration;
 
 use super::{Environment, InvalidConfig};
 
@@ -91,7 +92,7 @@ pub(super) fn checked_image(image: Option<String>) -> Result<Option<String>, Inv
     Ok(Some(image))
 }
 
-/// Parses `30s`, `200ms`, `1h 30m`. Refuses zero and less: every one of these
+/// Parses `30s`, `200ms`, `1h 30m`, `8d`. Refuses zero and less: every one of these
 /// settings is a pause or a limit.
 pub(super) fn duration(
     key: &str,
@@ -99,20 +100,20 @@ pub(super) fn duration(
     default: Duration,
 ) -> Result<Duration, InvalidConfig> {
     let Some(text) = text else { return Ok(default) };
-    let parsed = text.parse::<jiff::SignedDuration>().ok().and_then(|d| Duration::try_from(d).ok());
+    let parsed = parse_duration(&text).ok();
     // A year is longer than any of these settings needs, and cannot overflow.
     let sensible = Duration::from_millis(1)..=Duration::from_secs(366 * 86_400);
     parsed.filter(|duration| sensible.contains(duration)).ok_or_else(|| {
         InvalidConfig::new(
             key,
             format!(
-                "is `{text}`, which is not a time between 1ms and a year such as 30s, 5m or 1h"
+                "is `{text}`, which is not a time between 1ms and a year such as 30s, 5m, 1h or 8d"
             ),
         )
     })
 }
 
-/// Parses `30d` in addition to what [`duration`] parses; at most ten years.
+/// Parses what [`duration`] parses; at most ten years.
 pub(super) fn days(
     key: &str,
     text: Option<String>,
@@ -120,12 +121,9 @@ pub(super) fn days(
 ) -> Result<Duration, InvalidConfig> {
     const DAY: Duration = Duration::from_secs(86_400);
     let Some(text) = text else { return Ok(DAY * default) };
-    match text.strip_suffix('d').map(str::parse::<u32>) {
-        Some(Ok(days @ 1..=3_660)) => Ok(DAY * days),
-        Some(_) => Err(InvalidConfig::new(
-            key,
-            format!("is `{text}`, which is not a number of days from 1d to 3660d"),
-        )),
-        None => duration(key, Some(text), Duration::ZERO),
-    }
+    let parsed = parse_duration(&text).ok();
+    parsed.filter(|time| (Duration::from_millis(1)..=DAY * 3_660).contains(time)).ok_or_else(|| {
+        let problem = format!("is `{text}`, which is not a time between 1ms and 3660d such as 30d");
+        InvalidConfig::new(key, problem)
+    })
 }

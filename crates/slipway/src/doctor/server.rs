@@ -80,7 +80,7 @@ pub(super) async fn inspect(
         ),
         None => area.ok("version", format!("this binary and the agents it starts: {ours}")),
     }
-    (area.into_findings(), seen.date.as_deref().and_then(http_date))
+    (area.into_findings(), seen.date.as_deref().and_then(Timestamp::from_http_date))
 }
 
 /// The server does not answer; another process may use the port.
@@ -92,22 +92,5 @@ fn port(area: &mut Area, config: &Config) {
             format!("{}: {error}", config.listen),
             "stop what listens there, or choose another with --listen",
         ),
-    }
-}
-
-fn http_date(text: &str) -> Option<Timestamp> {
-    let date = jiff::fmt::rfc2822::parse(text).ok()?;
-    Some(Timestamp::from_micros(date.timestamp().as_microsecond()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_date_of_http_is_read() {
-        let date = http_date("Sat, 31 Jan 2026 12:00:00 GMT").unwrap();
-        assert_eq!(date.to_string(), "2026-01-31T12:00:00.000000Z");
-        assert_eq!(http_date("yesterday"), None);
     }
 }

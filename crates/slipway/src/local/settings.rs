@@ -7,6 +7,7 @@ use slipway_cli::{Exit, Output, present, rows, say};
 use crate::arguments::{Arguments, ConfigCommand};
 use crate::config::{Setting, keys, settings};
 use crate::error::Error;
+use crate::up::preflight;
 
 #[derive(Debug, Serialize)]
 struct Checked {
@@ -32,10 +33,7 @@ pub(crate) fn run(
             present(&shown, output, |shown, traits| table(shown, traits.width))?;
         }
         ConfigCommand::Check(layer) => {
-            let config = layer.resolve(&environment)?;
-            if let Some(tls) = &config.tls {
-                tls.check()?;
-            }
+            preflight::check(&layer.resolve(&environment)?)?;
             let checked = Checked { valid: true, warnings };
             present(&checked, output, |checked, _| {
                 let mut lines = vec!["the settings can be used".to_owned()];

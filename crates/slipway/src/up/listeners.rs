@@ -35,12 +35,11 @@ pub(super) async fn bind_probes(config: &Config) -> Result<Option<TcpListener>, 
 }
 
 /// The authorities that nodes are told to trust.
-pub(super) async fn authorities(config: &Config) -> Result<Option<String>, Error> {
+pub(super) fn authorities(config: &Config) -> Result<Option<String>, Error> {
     let Some(path) = &config.node_ca_file else { return Ok(None) };
     let unusable =
         |problem: String| Error::NodeAuthorities { path: path.display().to_string(), problem };
-    let text = tokio::fs::read_to_string(path)
-        .await
+    let text = std::fs::read_to_string(path)
         .map_err(|error| unusable(format!("cannot be read: {error}")))?;
     // It becomes part of every document for a node.
     if text.contains("PRIVATE KEY") || !text.contains("BEGIN CERTIFICATE") {

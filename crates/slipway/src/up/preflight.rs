@@ -1,26 +1,46 @@
 //! Checks before anything is created, so that a start that cannot succeed leaves
-//! no database and no key behind.
+//! no database and no key behind. `slipway config check` does the same checks.
 
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 use rustix::fs::Access;
+use slipway_app::access::authenticate::check_admin_key;
+use slipway_server::Tls;
+use slipway_store::{DirectoryError, StoreConfig};
 
+use super::listeners;
 use crate::config::Config;
 use crate::error::Error;
 
-/// Checks the substrate root if it is outside the data directory. The data
-/// directory itself is checked when its lock is taken.
-pub(super) fn check(config: &Config) -> Result<(), Error> {
-    let root = &config.substrate_root;
-    if root.starts_with(&config.data_dir) {
-        return Ok(());
+/// What the settings name, read.
+#[derive(Debug)]
+pub(crate) struct Checked {
+    pub(super) tls: Option<Arc<Tls>>,
+    /// The authorities that nodes are told to trust.
+    pub(super) authorities: Option<String>,
+}
+
+/// Refuses every setting that a start would refuse, whoever else is running: ports and
+/// locks are left out, and so is whether the database answers.
+pub(crate) fn check(config: &Config) -> Result<Checked, Error> {
+    let tls = config.tls.clone().map(Tls::open).transpose()?;
+    let authorities = listeners::authorities(config)?;
+    StoreConfig::new(config.database_url.expose()).check()?;
+    if let Some(key) = &config.admin_key {
+        check_admin_key(key).map_err(slipway_app::Error::from)?;
     }
-    usable(root).map_err(|source| Error::FolderUnusable {
-        key: "substrate_root",
-        path: root.display().to_string(),
-        source,
-    })
+    let (data, root) = (&config.data_dir, &config.substrate_root);
+    usable(data).map_err(|source| DirectoryError::Unusable { directory: data.clone(), source })?;
+    if !root.starts_with(data) {
+        usable(root).map_err(|source| Error::FolderUnusable {
+            key: "substrate_root",
+            path: root.display().to_string(),
+            source,
+        })?;
+    }
+    Ok(Checked { tls, authorities })
 }
 
 /// Checks that the path is a writable folder, or can be created. This is no

@@ -72,7 +72,7 @@ async fn unknown_and_malformed_addresses_and_bodies_are_told_apart() {
         (Method::GET, format!("/api/v1/resources/{UNKNOWN}"), 404, "resource_not_found"),
         (Method::DELETE, format!("/api/v1/resources/{UNKNOWN}"), 404, "resource_not_found"),
         (Method::GET, format!("/api/v1/resources/{UNKNOWN}/explain"), 404, "resource_not_found"),
-        (Method::GET, "/api/v1/resources/nonsense".to_owned(), 400, "invalid_input"),
+        (Method::GET, "/api/v1/resources/nonsense".to_owned(), 404, "resource_not_found"),
         (Method::GET, format!("/api/v1/nodes/{UNKNOWN}"), 404, "node_not_found"),
         (Method::GET, format!("/api/v1/deletions/{UNKNOWN}"), 404, "deletion_not_found"),
         (Method::GET, "/api/v1/resources?limit=0".to_owned(), 400, "invalid_input"),

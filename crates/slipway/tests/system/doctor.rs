@@ -240,7 +240,7 @@ fn settings_are_shown_with_their_source_and_without_secrets() {
     std::fs::write(&file, "tokenttl = \"2h\"\n").unwrap();
     let output = config("check").output().unwrap();
     let text = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert_eq!(output.status.code(), Some(2), "{text}");
     assert!(text.contains("error[config_invalid]"), "{text}");
     assert!(text.contains("line 1") && text.contains("did you mean `token_ttl`?"), "{text}");
     assert!(!folder.path().join("data").exists(), "nothing was made");

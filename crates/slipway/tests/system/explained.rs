@@ -34,7 +34,7 @@ impl ControlPlane {
                 || (line.starts_with("Next: ") && line.contains(" is working on it; "));
             if looks { "Next: <an observation>" } else { line }
         });
-        mask(&lines.collect::<Vec<_>>().join("\n"))
+        mask(&without_agents(lines).join("\n"))
     }
 
     /// Waits until exactly these codes are shown, then returns the output of `explain`.
@@ -52,8 +52,27 @@ impl ControlPlane {
     }
 }
 
+/// Masks what an engine reports of an agent, one line or several below it.
+fn without_agents<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let mut kept = Vec::new();
+    let mut below = None;
+    for line in lines {
+        let indent = line.len() - line.trim_start().len();
+        if below.is_some_and(|below| indent > below) {
+            continue;
+        }
+        below = line.trim_start().starts_with("agent:").then_some(indent);
+        let shown = match below {
+            Some(indent) => format!("{}agent: <agent>", " ".repeat(indent)),
+            None => line.to_owned(),
+        };
+        kept.push(shown);
+    }
+    kept
+}
+
 /// Masks ids, times, process ids, and the agent's current status.
-fn mask(text: &str) -> String {
+pub(crate) fn mask(text: &str) -> String {
     let mut masked = String::new();
     let mut rest = text;
     while let Some(first) = rest.chars().next() {
@@ -83,24 +102,20 @@ fn masking(text: &str) -> Option<(usize, &'static str)> {
         return Some((text.find('Z')? + 1, "<time>"));
     }
     for (begin, end, shown) in [
-        ("\"pid\":", [',', '}'].as_slice(), "\"pid\":<pid>"),
+        ("pid: ", ['\n'].as_slice(), "pid: <pid>"),
         ("due for ", &[' '], "due for <n>"),
-        ("\"failures\":", &[',', '}'], "\"failures\":<n>"),
-        ("lag_seconds: ", &['\n'], "lag_seconds: <n>"),
-        ("failures_in_a_row: ", &['\n'], "failures_in_a_row: <n>"),
+        ("failures: ", &['\n'], "failures: <n>"),
+        ("lag seconds: ", &['\n'], "lag seconds: <n>"),
+        ("failures in a row: ", &['\n'], "failures in a row: <n>"),
         // Depends on whether the first heartbeat has arrived.
         (" registered, ", &['\n'], " registered, <reachability>"),
         ("reachability: ", &['\n'], "reachability: <reachability>"),
-        ("\"reachability\":\"", &['"'], "\"reachability\":\"<reachability>"),
-        ("127.0.0.1:", &['/', ' ', '"'], "<address>"),
+        ("127.0.0.1:", &['/', ' ', '"', '\n'], "<address>"),
     ] {
         if let Some(after) = text.strip_prefix(begin) {
             let length = after.find(end).unwrap_or(after.len());
             return Some((begin.len() + length, shown));
         }
     }
-    let after = text.strip_prefix("\"agent\":")?;
-    let length =
-        if after.starts_with('{') { after.find('}')? + 1 } else { after.find([',', '}'])? };
-    Some(("\"agent\":".len() + length, "\"agent\":<agent>"))
+    None
 }

@@ -37,3 +37,4 @@ mod secrets;
 mod stopping;
 mod telemetry;
 mod tls;
+mod wrong_inputs;

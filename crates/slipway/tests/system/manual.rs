@@ -60,10 +60,10 @@ async fn a_slip_in_a_name_names_what_was_probably_meant() {
         (&["resource", "get", "fronted"][..], 5, Some("did you mean `frontend`?")),
         (&["resource", "delete", "frontendd", "--yes"], 5, Some("did you mean `frontend`?")),
         (&["resource", "get", "something-else"], 5, None),
-        (&[&create[..], &["local-noed"]].concat(), 1, Some("did you mean `local-node`?")),
+        (&[&create[..], &["local-noed"]].concat(), 5, Some("did you mean `local-node`?")),
         (
             &[&create[..], &["local-node", "--project", "defualt"]].concat(),
-            1,
+            5,
             Some("did you mean `default`?"),
         ),
     ] {

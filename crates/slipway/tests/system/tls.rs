@@ -129,7 +129,7 @@ fn a_listener_that_is_not_protected_is_refused() {
             run.args(command).args(arguments).arg("--data-dir").arg(folder.path().join("data"));
             let output = run.stdout(Stdio::piped()).stderr(Stdio::piped()).output().unwrap();
             let text = said(&output);
-            assert_eq!(output.status.code(), Some(1), "{command:?}: {text}");
+            assert_eq!(output.status.code(), Some(2), "{command:?}: {text}");
             assert!(text.contains(&format!("error[{code}]")), "{command:?}: {text}");
             assert!(text.contains(names), "{command:?}: {text}");
         }

@@ -242,7 +242,8 @@ impl World {
         let fresh = BlueprintVersionId::new(self.uuid());
         let mut id = fresh;
         let mut rule = |snapshot: &_| {
-            let published = blueprint::publish(snapshot, fresh, content, documents, &operator())?;
+            let published =
+                blueprint::publish(snapshot, fresh, content, &[], documents, &operator())?;
             id = published.id;
             Ok(published.commit)
         };

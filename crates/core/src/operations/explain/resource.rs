@@ -44,6 +44,8 @@ pub fn resource(
     // After a retry the new attempt has failed in nothing yet.
     found.failure = own.and_then(|line| line.failure.clone());
     found.observed = snapshot.observed.clone();
+    found.observed_since = snapshot.observed_since();
+    found.observed_stale = snapshot.observed_stale(timeouts.claimed_within);
     found.node = snapshot.node.clone();
     found.resource_id = Some(snapshot.resource.id);
     found.blockers = snapshot.blockers_shown();

@@ -1,11 +1,14 @@
 //! API keys, idempotency keys, the audit, and the reach of a caller.
 
+#[macro_use]
+pub(crate) mod scope;
+
 pub(crate) mod api_keys;
 pub(crate) mod audit;
 pub(crate) mod idempotency;
+pub(crate) mod names;
 pub(crate) mod port;
 pub(crate) mod prune;
-pub(crate) mod scope;
 pub(crate) mod withdrawn_keys;
 pub(crate) mod write;
 

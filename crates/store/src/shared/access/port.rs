@@ -1,5 +1,6 @@
 //! Implements the port `AccessStore`: keys, idempotency and the audit.
 
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
@@ -11,9 +12,11 @@ use slipway_app::ports::{AccessStore, Listed};
 use slipway_core::access::idempotency::Answer;
 use slipway_core::ids::{AuditEntryId, ProjectId};
 use slipway_core::operations::explanation::ExplainedKind;
+use slipway_core::operations::reference::Candidate;
+use slipway_core::subject::SubjectKind;
 use uuid::Uuid;
 
-use super::{Backend, api_keys, audit, idempotency, prune, scope};
+use super::{Backend, api_keys, audit, idempotency, names, prune, scope};
 
 port! {
     AccessStore {
@@ -25,6 +28,13 @@ port! {
             -> Option<Answer> = idempotency::answer;
         read id_find(ids: &RangeInclusive<Uuid>, within: Option<ProjectId>, limit: u32)
             -> Vec<(ExplainedKind, Uuid)> = scope::id_find;
+        read candidates(
+            kind: SubjectKind,
+            name: &str,
+            ids: &RangeInclusive<Uuid>,
+            within: Option<ProjectId>
+        ) -> Vec<Candidate> = names::candidates;
+        read names(ids: &[Uuid]) -> BTreeMap<Uuid, String> = names::names;
         read project_of(owned: Owned) -> Option<ProjectId> = scope::project_of;
     }
     by_hand {

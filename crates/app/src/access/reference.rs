@@ -1,0 +1,65 @@
+//! What a person names in a request, and the names in an answer.
+
+use std::collections::BTreeMap;
+
+use slipway_core::operations::reference;
+use slipway_core::subject::SubjectKind;
+use slipway_core::text::check_reference;
+use uuid::Uuid;
+
+use crate::access::authorise::Caller;
+use crate::{Context, Error};
+
+/// The id of what a caller names within its reach: by its name, its id or the beginning of
+/// it. `None` if nothing is named so.
+pub async fn find(
+    context: &Context,
+    caller: &Caller,
+    kind: SubjectKind,
+    text: &str,
+) -> Result<Option<Uuid>, Error> {
+    check_reference("id", text)?;
+    let whole = Uuid::try_parse(text).ok().map(|id| id..=id);
+    let ids = whole.or_else(|| reference::ids_from(text)).unwrap_or(Uuid::max()..=Uuid::nil());
+    let found = context.stores.access.candidates(kind, text, &ids, caller.project).await?;
+    Ok(reference::choose(kind, text, &found)?)
+}
+
+/// The kinds that a name is looked for in, if a caller does not say which it means.
+const ANY: [SubjectKind; 10] = [
+    SubjectKind::Resource,
+    SubjectKind::Project,
+    SubjectKind::ApiKey,
+    SubjectKind::Node,
+    SubjectKind::Cluster,
+    SubjectKind::Credential,
+    SubjectKind::Cloud,
+    SubjectKind::Blueprint,
+    SubjectKind::ProvisionedResource,
+    SubjectKind::Deletion,
+];
+
+/// The same for something of this kind, or of the first kind that has it.
+pub async fn find_any(
+    context: &Context,
+    caller: &Caller,
+    kind: Option<&str>,
+    text: &str,
+) -> Result<Uuid, Error> {
+    let given = kind.and_then(SubjectKind::parse);
+    let kinds = given.as_ref().map_or(&ANY[..], std::slice::from_ref);
+    for kind in kinds {
+        if let Some(found) = find(context, caller, *kind, text).await? {
+            return Ok(found);
+        }
+    }
+    Err(reference::unknown(given.unwrap_or(SubjectKind::Resource), text).at("id").into())
+}
+
+/// The names of what an answer refers to, for a caller that gets their ids.
+pub async fn names(context: &Context, ids: &[Uuid]) -> Result<BTreeMap<Uuid, String>, Error> {
+    match ids {
+        [] => Ok(BTreeMap::new()),
+        ids => Ok(context.stores.access.names(ids).await?),
+    }
+}

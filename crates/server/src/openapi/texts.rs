@@ -1,0 +1,137 @@
+//! What the texts of the documents are: times, ids, and members of closed sets. The
+//! types of the wire know only texts; with this, a generated client has types.
+
+use serde_json::{Value, json};
+use slipway_core::access::api_key::KeyState;
+use slipway_core::access::role::Role;
+use slipway_core::blocker::BlockerCode;
+use slipway_core::broker::phase::Phase;
+use slipway_core::catalog::blueprint_version::{
+    CompositeScope, Engine, InjectionStrategy, MeshRole,
+};
+use slipway_core::catalog::label::LabelSource;
+use slipway_core::deletion::leak;
+use slipway_core::deletion::record::DeletionState;
+use slipway_core::error::ErrorKind;
+use slipway_core::nodes::node::{DeregisteredHow, Reachability};
+use slipway_core::nodes::token::TokenKind;
+use slipway_core::operations::control::Mode;
+use slipway_core::operations::explanation::ExplainedKind;
+use slipway_core::placement::definitions::DefinitionPhase;
+use slipway_core::placement::namespace::{NamespacePhase, ProviderPhase};
+use slipway_core::subject::SubjectKind;
+
+/// Every closed set, by the name of its schema.
+pub(super) fn sets() -> Vec<(&'static str, Value)> {
+    vec![
+        ("BlockerCode", json!(BlockerCode::ALL)),
+        ("BlockerOwner", json!(["operator", "platform"])),
+        ("CompositeScope", json!(CompositeScope::ALL)),
+        ("DefinitionPhase", json!(DefinitionPhase::ALL)),
+        ("DeletionState", json!(DeletionState::ALL)),
+        ("DeregisteredHow", json!(DeregisteredHow::ALL)),
+        ("Engine", json!(Engine::ALL)),
+        ("ErrorCode", json!(ErrorKind::ALL)),
+        ("ExplainedKind", json!(ExplainedKind::ALL)),
+        ("InjectionStrategy", json!(InjectionStrategy::ALL)),
+        ("KeyState", json!(KeyState::ALL)),
+        ("LabelSource", json!(LabelSource::ALL)),
+        ("LeakKind", json!(leak::kinds())),
+        ("LeakState", json!(["open", "resolved"])),
+        ("MeshRole", json!(MeshRole::ALL)),
+        ("Mode", json!(Mode::NAMES)),
+        ("NamespacePhase", json!(NamespacePhase::ALL)),
+        ("OfferedEngine", json!(Engine::OFFERED)),
+        ("Phase", json!(Phase::ALL)),
+        ("ProviderPhase", json!(ProviderPhase::ALL)),
+        ("Reachability", json!(Reachability::ALL)),
+        ("Role", json!(Role::ALL)),
+        ("SubjectKind", json!(SubjectKind::ALL)),
+        ("TokenKind", json!(TokenKind::ALL)),
+        ("TokenState", json!(["consumed", "revoked", "usable", "expired"])),
+        ("WithheldKind", json!(["apply", "delete", "drain", "unknown"])),
+    ]
+}
+
+/// The closed set of a property.
+fn set(document: &str, property: &str) -> Option<&'static str> {
+    Some(match (document, property) {
+        ("Attempt" | "AttemptSummary" | "Resource" | "WithheldAction", "phase") => "Phase",
+        ("BlueprintDefinitions", "phase") => "DefinitionPhase",
+        ("ProviderStatus", "phase") => "ProviderPhase",
+        (_, "namespace_phase") => "NamespacePhase",
+        ("CreateBlueprint" | "CreateCluster", "engine") => "OfferedEngine",
+        (_, "engine") => "Engine",
+        (_, "role") => "Role",
+        ("ApiKey", "state") => "KeyState",
+        ("Deletion", "state") => "DeletionState",
+        ("Leak", "state") => "LeakState",
+        ("Token", "state") => "TokenState",
+        ("AuditEntry" | "Deletion" | "DeletionMember", "kind") => "SubjectKind",
+        ("Explanation", "kind") => "ExplainedKind",
+        ("Leak" | "LeakSuspicion", "kind") => "LeakKind",
+        ("Token" | "IssueToken", "kind") => "TokenKind",
+        (_, "injection_strategy" | "injectionStrategy") => "InjectionStrategy",
+        (_, "mesh_role" | "meshRole") => "MeshRole",
+        ("CompositeType", "scope") => "CompositeScope",
+        ("EffectiveLabel", "source") => "LabelSource",
+        ("Node", "reachability") => "Reachability",
+        ("Node", "deregistered_how") => "DeregisteredHow",
+        ("Control", "mode") => "Mode",
+        ("Blocker", "code") => "BlockerCode",
+        ("Blocker", "owner") => "BlockerOwner",
+        ("Problem" | "FieldError", "code") => "ErrorCode",
+        ("WithheldAction", "action") => "WithheldKind",
+        _ => return None,
+    })
+}
+
+fn format(property: &str) -> Option<&'static str> {
+    let is_time = property.ends_with("_at")
+        || property.ends_with("_since")
+        || property.ends_with("_until")
+        || ["at", "since", "until", "counts_from", "deadline"].contains(&property);
+    // The caller may choose the correlation id.
+    let is_id = (property == "id" || property.ends_with("_id")) && property != "correlation_id";
+    match (is_time, is_id) {
+        (true, _) => Some("date-time"),
+        (_, true) => Some("uuid"),
+        _ => None,
+    }
+}
+
+/// Adds format or set to every text of a document, below `allOf` too.
+pub(super) fn describe(document: &str, schema: &mut Value) {
+    if let Some(parts) = schema.get_mut("allOf").and_then(Value::as_array_mut) {
+        parts.iter_mut().for_each(|part| describe(document, part));
+    }
+    let properties = schema.get_mut("properties").and_then(Value::as_object_mut);
+    for (property, of_property) in properties.into_iter().flatten() {
+        let is_nullable = of_property["type"].is_array();
+        if !is_text(of_property) {
+            continue;
+        }
+        if let Some(set) = set(document, property) {
+            let reference = json!({ "$ref": format!("#/components/schemas/{set}") });
+            let description = of_property.get("description").cloned();
+            *of_property = match is_nullable {
+                true => json!({ "oneOf": [{ "type": "null" }, reference] }),
+                false => reference,
+            };
+            if let Some(description) = description {
+                of_property["description"] = description;
+            }
+        } else if let Some(format) = format(property) {
+            of_property["format"] = json!(format);
+        }
+    }
+}
+
+/// Whether a property is a text, or a text or null.
+pub(super) fn is_text(schema: &Value) -> bool {
+    match &schema["type"] {
+        Value::String(kind) => kind == "string",
+        Value::Array(kinds) => kinds.contains(&json!("string")),
+        _ => false,
+    }
+}
