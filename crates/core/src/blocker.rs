@@ -23,6 +23,7 @@ closed_set!(
         DeleteFailed => "delete_failed",
         ParameterValuesInvalid => "parameter_values_invalid",
         NodeLeft => "node_left",
+        NodeSilent => "node_silent",
         TokenCapReached => "token_cap_reached",
         PendingOverdue => "pending_overdue",
         ProvisioningOverdue => "provisioning_overdue",
@@ -67,6 +68,11 @@ const FORCE_DRAIN: Remedy = Remedy {
     role: "admin",
 };
 
+const REENROL: Remedy = Remedy {
+    action: "keep the machine: end its node and issue a token with which its agent enrols again",
+    command: Some("slipway resource reenrol {id} --reason <why>"),
+    role: "operator",
+};
 const ABANDON: Remedy = Remedy {
     action: "if its substrate is lost for good: request its deletion, then abandon it; leak records keep what nobody proved gone",
     command: Some("slipway resource abandon {id} --reason <why>"),
@@ -92,6 +98,7 @@ impl BlockerCode {
             | Self::ClusterNotServed => "platform",
             Self::ParameterValuesInvalid
             | Self::NodeLeft
+            | Self::NodeSilent
             | Self::TokenCapReached
             | Self::PendingOverdue
             | Self::EnrollingOverdue
@@ -163,6 +170,17 @@ impl BlockerCode {
                     command: None,
                     role: "operator",
                 },
+                REENROL,
+                RETRY,
+                DELETE,
+            ],
+            Self::NodeSilent => &[
+                Remedy {
+                    action: "read the agent's log: did it store its identity (a full disk, a directory it may not write), and can it reach this control plane; one that has its key goes on by itself",
+                    command: None,
+                    role: "operator",
+                },
+                REENROL,
                 RETRY,
                 DELETE,
             ],
@@ -252,6 +270,8 @@ pub struct Deadlines {
     pub enrolling: Duration,
     pub deregistering: Duration,
     pub deprovisioning: Duration,
+    /// From the registration of a node to its first heartbeat.
+    pub first_heartbeat: Duration,
 }
 
 impl Default for Deadlines {
@@ -263,6 +283,7 @@ impl Default for Deadlines {
             enrolling: minutes(24 * 60),
             deregistering: minutes(10),
             deprovisioning: minutes(30),
+            first_heartbeat: minutes(5),
         }
     }
 }

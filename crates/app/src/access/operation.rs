@@ -51,6 +51,7 @@ operations! {
     ResourceRelabel         Operator Project      "resource.relabel";
     ResourceDelete          Operator Project      "resource.delete";
     ResourceRetry           Operator Project      "resource.retry";
+    ResourceReenrol         Operator Project      "resource.reenrol";
     ResourceAbandon         Admin    Project      "resource.abandon";
 
     NodeRead                Viewer   Project      -;

@@ -1,6 +1,7 @@
 //! The store of the nodes domain: the registry, bootstrap tokens for display,
 //! and the decision that consumes a token and assigns an address.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use slipway_core::ids::{BootstrapTokenId, NodeId, ProjectId, ResourceId};
@@ -18,6 +19,14 @@ use crate::ports::store::{Error, Page, Rule};
 pub struct Heartbeat {
     pub accepted_at: Timestamp,
     pub drain: Option<Drain>,
+}
+
+/// The names of what a node belongs to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeNames {
+    /// The handle.
+    pub resource: String,
+    pub project: String,
 }
 
 /// A node among its peers.
@@ -73,6 +82,9 @@ pub trait NodeStore, intercepted by NodeIntercept {
         project: ProjectId,
         page: Page<NodeId>,
     ) -> Result<Listed<Node>, Error>;
+
+    /// The names of what these nodes belong to, including what is deleted.
+    async fn node_names(&self, nodes: &[NodeId]) -> Result<BTreeMap<NodeId, NodeNames>, Error>;
 
     async fn token_fetch(&self, id: BootstrapTokenId) -> Result<Option<BootstrapToken>, Error>;
 

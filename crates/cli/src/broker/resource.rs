@@ -1,5 +1,7 @@
 //! `slipway resource …`: what operators declare.
 
+use std::time::Duration;
+
 use clap::Subcommand;
 use serde_json::Value;
 use slipway_wire::broker::{
@@ -7,11 +9,12 @@ use slipway_wire::broker::{
 };
 use slipway_wire::catalog::Relabel;
 use slipway_wire::deletion::Deletion;
-use slipway_wire::nodes::ForceDrain;
+use slipway_wire::nodes::{ForceDrain, IssuedToken, Reenrol};
 
 use super::target::{Gone, TargetArguments, find, find_id};
 use crate::arguments::{
-    DeletionArguments, PageArguments, WaitArguments, distinct, parse_pair, parse_parameter,
+    DeletionArguments, PageArguments, WaitArguments, distinct, parse_duration, parse_pair,
+    parse_parameter, whole_seconds,
 };
 use crate::client::Listing;
 use crate::error::Error;
@@ -125,6 +128,21 @@ pub enum ResourceCommand {
         #[arg(long)]
         yes: bool,
     },
+    /// Let the machine of a resource enrol again, without replacing it
+    ///
+    /// For a node that left, that never reported, or that is unreachable because its machine
+    /// lost its identity. Its key ends, and a bootstrap token is shown this once: write it to
+    /// the machine's token file, remove the old identity, and restart the agent.
+    Reenrol {
+        #[command(flatten)]
+        target: TargetArguments,
+        /// Why its machine has to enrol again
+        #[arg(long)]
+        reason: String,
+        /// How long the token lives, from 5m to 24h
+        #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+        ttl: Option<Duration>,
+    },
     /// Give up a deletion that can never end, because its substrate is lost for good
     ///
     /// The resource becomes Deleted although nobody proved it gone: `slipway leaks` lists
@@ -157,6 +175,7 @@ pub(crate) const EXAMPLES: &[&str] = &[
     "slipway resource explain web-1",
     "slipway resource retry web-1 --reason quota-raised --wait",
     "slipway resource force-drain web-1 --reason node-is-lost --yes",
+    "slipway resource reenrol web-1 --reason disk-was-full",
     "slipway resource abandon web-1 --reason cluster-is-lost --confirm web-1",
 ];
 
@@ -301,6 +320,12 @@ pub(crate) async fn run(session: &mut Session<'_>, command: ResourceCommand) -> 
             let resource = find_for_harm(session, &target, yes, harm).await?;
             let path = ["resources", &resource.id, "force-drain"];
             session.post::<Resource>(&path, &ForceDrain { reason }).await
+        }
+        ResourceCommand::Reenrol { target, reason, ttl } => {
+            let ttl_seconds = ttl.map(|ttl| whole_seconds("--ttl", ttl)).transpose()?;
+            let resource = find(&session.client, &target, Gone::Refused).await?;
+            let path = ["resources", &resource.id, "reenrol"];
+            session.post::<IssuedToken>(&path, &Reenrol { reason, ttl_seconds }).await
         }
         ResourceCommand::Abandon { target, reason, confirm } => {
             session.terminal.can_type(confirm.as_deref())?;

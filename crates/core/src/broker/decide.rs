@@ -218,7 +218,7 @@ fn apply(
 const fn hold_message(code: BlockerCode) -> &'static str {
     match code {
         BlockerCode::NodeLeft => {
-            "the node left by itself and its bootstrap token is consumed; retry or delete the resource"
+            "the node left by itself and its bootstrap token is consumed; let the machine enrol again, or retry or delete the resource"
         }
         _ => "the bootstrap token reached its maximum lifetime and no node enrolled with it",
     }

@@ -17,7 +17,7 @@ use crate::broker::prepare::{Read, check_claim, fence};
 use crate::broker::resource::Resource;
 use crate::broker::snapshot::ResourceSnapshot;
 use crate::broker::teardown::Scope;
-use crate::broker::waiting::phase_deadline;
+use crate::broker::waiting::{heartbeat_deadline, phase_deadline};
 use crate::broker::{deletion_verification, event, flapping, retry};
 use crate::commit::{Commit, Recheck, Release, StateChange, Write};
 use crate::deletion::DeletionWrite;
@@ -362,6 +362,23 @@ fn assess(
         code,
     ) {
         blockers.push(overdue(snapshot, attempt, tick, code, deadline, next_retry_at));
+    }
+    if let Some((node, deadline)) = heartbeat_deadline(snapshot, attempt, &tick.pace.deadlines)
+        && now >= deadline
+    {
+        blockers.push(raise(
+            BlockerCode::NodeSilent,
+            format!(
+                "node `{}` ({}) enrolled and sent no heartbeat until {deadline}; it may not have stored its identity",
+                node.hostname, node.id
+            ),
+            json!({
+                "node_id": node.id,
+                "hostname": node.hostname,
+                "registered_at": node.registered_at,
+                "deadline": deadline,
+            }),
+        ));
     }
     blockers.extend(flapping::blocker(snapshot, attempt, &tick.pace.deadlines, next_retry_at));
     blocker::merge(&snapshot.blockers, blockers)

@@ -20,7 +20,10 @@ pub fn request(
     reason: &Reason,
     actor: &Actor,
 ) -> Result<Commit, Refusal> {
-    let stuck = |code| matches!(code, BlockerCode::NodeLeft | BlockerCode::TokenCapReached);
+    let stuck = |code| {
+        use BlockerCode::{NodeLeft, NodeSilent, TokenCapReached};
+        matches!(code, NodeLeft | NodeSilent | TokenCapReached)
+    };
     let attempt = &snapshot.attempt;
     let retriable = attempt.phase() == Phase::Failed
         || snapshot.blockers.iter().any(|blocker| stuck(blocker.code));

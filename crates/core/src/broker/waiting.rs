@@ -10,6 +10,7 @@ use crate::broker::flapping::flapping_deadline;
 use crate::broker::phase::Phase;
 use crate::broker::snapshot::ResourceSnapshot;
 use crate::ids::Partition;
+use crate::nodes::node::Node;
 use crate::time::Timestamp;
 
 /// When the wait becomes a blocker, by phase or flapping window, whichever is earlier.
@@ -17,6 +18,18 @@ pub fn shown_deadline(snapshot: &ResourceSnapshot, deadlines: &Deadlines) -> Opt
     let attempt = &snapshot.attempt;
     let flapping = flapping_deadline(attempt, deadlines);
     phase_deadline(snapshot, attempt, deadlines).into_iter().chain(flapping).min()
+}
+
+/// The node of `attempt` that has not sent a heartbeat, and until when that is normal. Not
+/// during a teardown: its drain has a deadline of its own.
+pub(crate) fn heartbeat_deadline<'a>(
+    snapshot: &'a ResourceSnapshot,
+    attempt: &ProvisionedResource,
+    deadlines: &Deadlines,
+) -> Option<(&'a Node, Timestamp)> {
+    let node = snapshot.node.as_ref().filter(|node| node.is_silent())?;
+    let waits = !attempt.phase().is_deletion() && attempt.phase() != Phase::Failed;
+    waits.then(|| (node, node.registered_at.plus(deadlines.first_heartbeat)))
 }
 
 /// When the phase of `attempt` is overdue.
@@ -76,7 +89,15 @@ pub fn waiting_for(snapshot: &ResourceSnapshot) -> Option<String> {
                 None => "the second proof of its absence".to_owned(),
             })
         }
-        Phase::Ready | Phase::Failed | Phase::Deleted => None,
+        // Only once it is late: every node is silent at first.
+        Phase::Ready => {
+            let late = snapshot.blockers.iter().any(|one| one.code == BlockerCode::NodeSilent);
+            let node = node.filter(|node| late && node.is_silent());
+            node.map(|node| {
+                format!("the first heartbeat of node `{}` ({})", node.hostname, node.id)
+            })
+        }
+        Phase::Failed | Phase::Deleted => None,
     }
 }
 

@@ -10,7 +10,8 @@ use slipway_app::nodes::tokens;
 use slipway_core::ids::{BootstrapTokenId, ResourceId};
 use slipway_core::nodes::token::BootstrapToken;
 use slipway_core::time::Timestamp;
-use slipway_wire::nodes::{IssueToken, IssuedToken, Token};
+use slipway_wire::nodes::{IssueToken, IssuedToken, Reenrol, Token};
+use uuid::Uuid;
 
 use crate::error::Rejection;
 use crate::request::{
@@ -31,13 +32,34 @@ pub(super) async fn issue(
         let _ = drawn.set(text);
         Ok(id)
     };
-    let show = async |id| {
-        let about = fetch(&call, BootstrapTokenId::new(id)).await?;
-        let document = IssuedToken { about, token: None };
-        // A token has no revision, so it gets no ETag.
-        Ok(Created::new(&document, format!("/api/v1/tokens/{id}"), None))
-    };
+    let show = async |id| issued(&call, id).await;
     Ok(create_once(&call, new, make, show).await?.with_secret("token", drawn.get()))
+}
+
+pub(super) async fn reenrol(
+    call: Call,
+    Id(resource): Id<ResourceId>,
+    new: Creation<Reenrol>,
+) -> Made {
+    let drawn = OnceLock::new();
+    let make = async |body: Reenrol, request| {
+        let (context, caller) = (&call.context, &call.caller);
+        let lifetime = body.ttl_seconds.map(Duration::from_secs);
+        let made = tokens::reenrol(context, caller, resource, &body.reason, lifetime, request);
+        let (id, text) = made.await?;
+        let _ = drawn.set(text);
+        Ok(id)
+    };
+    let show = async |id| issued(&call, id).await;
+    Ok(create_once(&call, new, make, show).await?.with_secret("token", drawn.get()))
+}
+
+/// The answer to the request that issued the token, without its text.
+async fn issued(call: &Call, id: Uuid) -> Result<Created, Rejection> {
+    let about = fetch(call, BootstrapTokenId::new(id)).await?;
+    let document = IssuedToken { about, token: None };
+    // A token has no revision, so it gets no ETag.
+    Ok(Created::new(&document, format!("/api/v1/tokens/{id}"), None))
 }
 
 pub(super) async fn list(call: Call, Id(resource): Id<ResourceId>) -> Answered {
@@ -62,19 +84,13 @@ async fn fetch(call: &Call, id: BootstrapTokenId) -> Result<Token, Rejection> {
 }
 
 fn document(token: &BootstrapToken, now: Timestamp) -> Token {
-    let state = match (&token.consumed, token.revoked_at) {
-        (Some(_), _) => "consumed",
-        (None, Some(_)) => "revoked",
-        (None, None) if token.is_usable(now) => "usable",
-        (None, None) => "expired",
-    };
     let consumed = token.consumed.as_ref();
     Token {
         token_id: token.id.to_string(),
         project_id: token.project_id.to_string(),
         provisioned_resource_id: token.provisioned_resource_id.to_string(),
         kind: token.kind.to_string(),
-        state: state.to_owned(),
+        state: token.state(now).to_string(),
         issued_at: token.issued_at.to_string(),
         issued_by: token.issued_by.clone(),
         expires_at: token.expires_at.to_string(),

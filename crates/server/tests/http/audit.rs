@@ -166,6 +166,9 @@ async fn rows_are_audited_by_their_verb() {
     ask("PATCH", &format!("/resources/{failed}"), r#"{"labels":{"a":"b"}}"#).await;
     world.set_phase(&failed, "Failed").await;
     ask("POST", &format!("/resources/{failed}/retry"), why).await;
+    let (silent, _, _) = enrolled(&world, "d").await;
+    world.set_phase(&silent, "Ready").await;
+    ask("POST", &format!("/resources/{silent}/reenrol"), why).await;
     let (leaving, _, _) = enrolled(&world, "b").await;
     ask("DELETE", &format!("/resources/{leaving}"), "").await;
     ask("POST", &format!("/resources/{leaving}/force-drain"), why).await;

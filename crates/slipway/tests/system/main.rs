@@ -30,6 +30,7 @@ mod manual;
 mod network;
 mod plexd;
 mod readme;
+mod reenrol;
 mod replicas;
 mod restore;
 mod rolling;

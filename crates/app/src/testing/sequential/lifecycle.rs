@@ -132,6 +132,44 @@ pub(super) async fn force_revokes_the_key(world: &World) {
     world.drive(declared.attempt, Phase::Deleted).await;
 }
 
+pub(super) async fn a_machine_enrols_again(world: &World) {
+    let mark = world.mark().await;
+    let (declared, old) = world.ready().await;
+    let old_token = world.token(declared.attempt).await;
+    let fetch = async |id| world.store.nodes.node_fetch(id).await.expect("a fetch").expect("it");
+    let before = fetch(old).await;
+    assert_eq!(before.former_key_hash, None);
+
+    let first = world.reenrol(declared.resource).await.expect("once");
+    let second = world.reenrol(declared.resource).await.expect("twice");
+    let ended = fetch(old).await;
+    assert_eq!((ended.key_hash, ended.former_key_hash), (None, before.key_hash));
+    let gone = ended.deregistration.expect("it is deregistered");
+    assert_eq!(
+        (gone.how, gone.reason.as_deref()),
+        (DeregisteredHow::Reenrolled, Some("its disk was full"))
+    );
+    world.drive(declared.attempt, Phase::Enrolling).await;
+    world.leave(old).await.expect("a late deregister changes nothing");
+
+    for (token, key, expected) in [
+        (old_token, before.public_key, ErrorKind::TokenConsumed),
+        (first, world.public_key(), ErrorKind::TokenRevoked),
+    ] {
+        assert_eq!(refused(world.enrol(token, key).await), expected);
+    }
+    let node = world.enrol(second, world.public_key()).await.expect("an enrolment");
+    world.drive(declared.attempt, Phase::Ready).await;
+    let names = world.store.nodes.node_names(&[old, node]).await.expect("names");
+    assert_eq!((names.len(), &names[&old]), (2, &names[&node]));
+    let heard = world.store.nodes.node_heartbeat(node, &Reported::default()).await;
+    heard.expect("a heartbeat").expect("it is registered");
+    assert_eq!(refused(world.reenrol(declared.resource).await), ErrorKind::NothingToReenrol);
+    world.delete(declared.resource).await.expect("a deletion");
+    assert_eq!(refused(world.reenrol(declared.resource).await), ErrorKind::NotEnrolling);
+    world.check(mark, declared, "a machine that enrolled again").await;
+}
+
 pub(super) async fn a_revoked_token_enrols_nobody(world: &World) {
     let mark = world.mark().await;
     let declared = world.enrolling().await;

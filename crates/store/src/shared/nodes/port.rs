@@ -1,6 +1,8 @@
 //! Implements the port `NodeStore`: the registry and bootstrap tokens.
 
-use slipway_app::nodes::port::{Heartbeat, MeshView};
+use std::collections::BTreeMap;
+
+use slipway_app::nodes::port::{Heartbeat, MeshView, NodeNames};
 use slipway_app::ports::store::{Error, Page, Rule};
 use slipway_app::ports::{Listed, NodeStore};
 use slipway_core::ids::{BootstrapTokenId, NodeId, ProjectId, ResourceId};
@@ -18,6 +20,7 @@ port! {
         read node_fetch(id: NodeId) -> Option<Node> = reads::fetch;
         read node_list(page: Page<NodeId>) -> Listed<Node> = reads::list;
         read node_list_in(project: ProjectId, page: Page<NodeId>) -> Listed<Node> = reads::list_in;
+        read node_names(nodes: &[NodeId]) -> BTreeMap<NodeId, NodeNames> = reads::names;
         read token_fetch(id: BootstrapTokenId) -> Option<BootstrapToken> = tokens::fetch;
         read token_list(resource: ResourceId, page: Page<BootstrapTokenId>)
             -> Listed<BootstrapToken> = tokens::list;

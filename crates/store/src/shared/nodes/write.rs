@@ -78,6 +78,7 @@ async fn node_insert(connection: &mut Connection, node: &Node) -> Result<(), Fai
 const NODES_UPDATE: RowSet<Node> = update_rows!(dated, "nodes" by id, |node: &Node| {
     hostname: text = node.hostname,
     key_hash: bytes = node.key_hash.as_ref().map(SecretHash::as_bytes),
+    former_key_hash: bytes = node.former_key_hash.as_ref().map(SecretHash::as_bytes),
     capabilities: json = node.capabilities,
     drain_id: uuid = node.drain.map(|drain| drain.id),
     drain_requested_at: time = node.drain.map(|drain| drain.requested_at),
@@ -157,7 +158,8 @@ async fn tokens_update(
 
 /// Moves the beginnings of waits that a clock that went back left in the future: a wait
 /// would end that much later.
-pub(crate) const STARTS: [&str; 2] = [
+pub(crate) const STARTS: [&str; 3] = [
+    sql!("UPDATE nodes SET registered_at = ", now, " WHERE registered_at > ", now),
     sql!("UPDATE nodes SET last_heartbeat_at = ", now, " WHERE last_heartbeat_at > ", now),
     sql!("UPDATE nodes SET drain_requested_at = ", now, " WHERE drain_requested_at > ", now),
 ];
