@@ -31,6 +31,7 @@ closed_set!(
         Unsettled => "unsettled",
         NodeNotDraining => "node_not_draining",
         DeprovisioningOverdue => "deprovisioning_overdue",
+        MachineNotConfirmedGone => "machine_not_confirmed_gone",
         RowInvalid => "row_invalid",
         InternalError => "internal_error",
         ClusterNotServed => "cluster_not_served",
@@ -103,7 +104,8 @@ impl BlockerCode {
             | Self::PendingOverdue
             | Self::EnrollingOverdue
             | Self::Unsettled
-            | Self::NodeNotDraining => "operator",
+            | Self::NodeNotDraining
+            | Self::MachineNotConfirmedGone => "operator",
         }
     }
 
@@ -199,6 +201,11 @@ impl BlockerCode {
                     command: Some("slipway token list {id}"),
                     role: "operator",
                 },
+                Remedy {
+                    action: "if its document is lost or its token has expired: get another, and boot the machine with it",
+                    command: Some("slipway resource enrolment {id}"),
+                    role: "operator",
+                },
                 DELETE,
             ],
             Self::Unsettled => &[
@@ -217,6 +224,11 @@ impl BlockerCode {
                 },
                 FORCE_DRAIN,
             ],
+            Self::MachineNotConfirmedGone => &[Remedy {
+                action: "switch the machine off, or wipe it, and say that it is gone",
+                command: Some("slipway resource confirm-gone {id} --reason <why>"),
+                role: "operator",
+            }],
             Self::RowInvalid => &[Remedy {
                 action: "repair the row named in the evidence, or run a version that knows it",
                 command: None,

@@ -44,6 +44,8 @@ closed_set!(
         SubscriptionNotFound => "subscription_not_found",
         NothingToForce => "nothing_to_force",
         NothingToRetry => "nothing_to_retry",
+        /// Not a machine that people boot, or nobody requested its deletion.
+        NothingToConfirm => "nothing_to_confirm",
         /// Its node still reports, or is being drained.
         NothingToReenrol => "nothing_to_reenrol",
         /// Its deletion was not requested, or can still end in order.

@@ -95,6 +95,7 @@ pub(crate) const fn status(kind: ErrorKind, in_path: bool) -> StatusCode {
         | ErrorKind::NothingToForce
         | ErrorKind::NothingToRetry
         | ErrorKind::NothingToReenrol
+        | ErrorKind::NothingToConfirm
         | ErrorKind::NotAbandonable
         | ErrorKind::NothingToLift
         | ErrorKind::DrainNotRequested

@@ -52,6 +52,7 @@ const TIMES: &[(Role, &str, &[&str])] = &[
     (Role::Promise, "bootstrap_tokens", &["expires_at", "hard_expires_at"]),
     (Role::Start, "nodes", &["registered_at", "last_heartbeat_at", "drain_requested_at"]),
     (Role::Happened, "nodes", &["deregistered_at", "created_at", "updated_at"]),
+    (Role::Happened, "manual_machines", &["made_at", "terminating_at"]),
     (Role::Happened, "deletions", &["requested_at", "done_at"]),
     // Nothing acts on these yet.
     (Role::Promise, "deletions", &["scheduled_for", "restorable_until"]),

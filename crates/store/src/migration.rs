@@ -70,7 +70,7 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
     // Raises a mark only with its counter, which an older reader would not do.
     migration!(10, "operations_mark_counters", "0010_operations_mark_counters", min_reader: 10),
     migration!(11, "access_withdrawn_keys", "0011_access_withdrawn_keys", min_reader: 1),
-    migration!(13, "nodes_former_key", "0013_nodes_former_key", min_reader: 1),
+    migration!(13, "nodes_machines", "0013_nodes_machines", min_reader: 1),
 ];
 
 /// The first migration of every database that a development version made before

@@ -54,6 +54,14 @@ pub struct ForceDrain {
     pub reason: String,
 }
 
+/// `POST /api/v1/resources/{id}/confirm-gone`.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ConfirmGone {
+    #[schema(min_length = 1, max_length = 500)]
+    pub reason: String,
+}
+
 /// `POST /api/v1/resources/{id}/tokens`.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -105,6 +113,12 @@ pub struct IssuedToken {
     pub about: Token,
     /// The token itself, this once. Null in the answer to a repeated request.
     pub token: Option<String>,
+    /// Where an agent reaches this server, and the authorities (PEM) that it has to trust
+    /// besides those of its machine.
+    #[serde(default)]
+    pub api_url: Option<String>,
+    #[serde(default)]
+    pub authorities: Option<String>,
 }
 
 impl fmt::Debug for IssuedToken {

@@ -52,6 +52,7 @@ operations! {
     ResourceDelete          Operator Project      "resource.delete";
     ResourceRetry           Operator Project      "resource.retry";
     ResourceReenrol         Operator Project      "resource.reenrol";
+    ResourceConfirmGone     Operator Project      "resource.confirm_gone";
     ResourceAbandon         Admin    Project      "resource.abandon";
 
     NodeRead                Viewer   Project      -;

@@ -140,6 +140,7 @@ impl World {
             },
             blueprint_name: "Conformance".to_owned(),
             blueprint_description: "For the suite alone.".to_owned(),
+            manual_blueprint: None,
         }
     }
 

@@ -9,7 +9,7 @@ use slipway_wire::broker::{
 };
 use slipway_wire::catalog::Relabel;
 use slipway_wire::deletion::Deletion;
-use slipway_wire::nodes::{ForceDrain, IssuedToken, Reenrol};
+use slipway_wire::nodes::{ConfirmGone, ForceDrain, IssuedToken, Reenrol};
 
 use super::target::{Gone, TargetArguments, find, find_id};
 use crate::arguments::{
@@ -19,6 +19,7 @@ use crate::arguments::{
 use crate::client::Listing;
 use crate::error::Error;
 use crate::kind::{Cells, Detail, Facts, Kind, Row};
+use crate::nodes::enrolment::{self, EnrolmentArguments};
 use crate::nodes::node;
 use crate::operations::explain;
 use crate::output::{dash_if_empty, optional_time, or_dash, pairs, time};
@@ -143,6 +144,21 @@ pub enum ResourceCommand {
         #[arg(long, value_name = "TIME", value_parser = parse_duration)]
         ttl: Option<Duration>,
     },
+    /// Show once what a machine has to be booted with, so that its agent enrols
+    ///
+    /// Issues a bootstrap token; the one before no longer works.
+    Enrolment(EnrolmentArguments),
+    /// Say that the machine of a resource is gone, which people booted by hand
+    ///
+    /// Only after `slipway resource delete`. Switch the machine off or wipe it first: from
+    /// then on Slipway holds it for gone.
+    ConfirmGone {
+        #[command(flatten)]
+        target: TargetArguments,
+        /// How the machine went
+        #[arg(long)]
+        reason: String,
+    },
     /// Give up a deletion that can never end, because its substrate is lost for good
     ///
     /// The resource becomes Deleted although nobody proved it gone: `slipway leaks` lists
@@ -176,6 +192,10 @@ pub(crate) const EXAMPLES: &[&str] = &[
     "slipway resource retry web-1 --reason quota-raised --wait",
     "slipway resource force-drain web-1 --reason node-is-lost --yes",
     "slipway resource reenrol web-1 --reason disk-was-full",
+    "slipway resource enrolment rack-7",
+    "slipway resource enrolment rack-7 --format env --ttl 30m",
+    "slipway resource enrolment rack-7 --format daemon-set --image registry.example/plexd:1.0",
+    "slipway resource confirm-gone rack-7 --reason switched-off",
     "slipway resource abandon web-1 --reason cluster-is-lost --confirm web-1",
 ];
 
@@ -326,6 +346,12 @@ pub(crate) async fn run(session: &mut Session<'_>, command: ResourceCommand) -> 
             let resource = find(&session.client, &target, Gone::Refused).await?;
             let path = ["resources", &resource.id, "reenrol"];
             session.post::<IssuedToken>(&path, &Reenrol { reason, ttl_seconds }).await
+        }
+        ResourceCommand::Enrolment(arguments) => enrolment::show(session, &arguments).await,
+        ResourceCommand::ConfirmGone { target, reason } => {
+            let resource = find(&session.client, &target, Gone::Refused).await?;
+            let path = ["resources", &resource.id, "confirm-gone"];
+            session.post::<Resource>(&path, &ConfirmGone { reason }).await
         }
         ResourceCommand::Abandon { target, reason, confirm } => {
             session.terminal.can_type(confirm.as_deref())?;

@@ -19,6 +19,7 @@ use crate::broker::snapshot::ResourceSnapshot;
 use crate::broker::teardown::Scope;
 use crate::broker::waiting::{heartbeat_deadline, phase_deadline};
 use crate::broker::{deletion_verification, event, flapping, retry};
+use crate::catalog::blueprint_version::Engine;
 use crate::commit::{Commit, Recheck, Release, StateChange, Write};
 use crate::deletion::DeletionWrite;
 use crate::deletion::record::{Deletion, DeletionState};
@@ -346,6 +347,16 @@ fn assess(
     if let Outcome::Withheld { code, message, evidence } = &tick.outcome {
         blockers.push(raise(*code, message.clone(), evidence.clone()));
     }
+    let unconfirmed = snapshot.blueprint.engine == Engine::Manual
+        && attempt.phase() == Phase::Deprovisioning
+        && matches!(tick.decision.observed.composite, Composite::Present { terminating: true, .. });
+    if unconfirmed {
+        blockers.push(raise(
+            BlockerCode::MachineNotConfirmedGone,
+            "its node has left; nobody but a person can say that its machine is gone".to_owned(),
+            evidence(tick),
+        ));
+    }
     let withheld = matches!(tick.outcome, Outcome::Withheld { .. });
     let node = snapshot.node.as_ref().filter(|node| node.is_registered());
     let code = match (BlockerCode::of_overdue(attempt.phase()), node) {
@@ -355,6 +366,7 @@ fn assess(
         (Some(BlockerCode::NodeNotDraining), Some(node)) if withheld && node.drain.is_none() => {
             None
         }
+        (Some(BlockerCode::DeprovisioningOverdue), _) if unconfirmed => None,
         (code, _) => code,
     };
     if let (Some(deadline), Some(code)) = (

@@ -278,6 +278,15 @@ pub fn decide_token(
     }
 }
 
+/// The same where a person brings the token to the machine: the loop mints none.
+pub fn decide_token_by_hand(token: Option<&BootstrapToken>, node: NodeFact) -> TokenDecision {
+    let used = token.is_some_and(|token| token.consumed.is_some());
+    match node {
+        NodeFact::Absent if used => TokenDecision::Hold(BlockerCode::NodeLeft),
+        NodeFact::Absent | NodeFact::Registered | NodeFact::NotExpected => TokenDecision::Keep,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use uuid::Uuid;
@@ -441,6 +450,26 @@ mod tests {
         ] {
             assert_eq!(token.state(at(now)), expected, "{token:?} at {now}");
         }
+    }
+
+    #[test]
+    fn the_loop_mints_nothing_that_a_person_brings() {
+        let token = mk_token(1_000, 1_100, 2_000);
+        let used = BootstrapToken {
+            consumed: Some(Consumption {
+                at: at(1_010),
+                nonce: None,
+                node_id: NodeId::new(Uuid::from_u128(5)),
+                public_key: [1; 32],
+            }),
+            ..token.clone()
+        };
+        for token in [None, Some(&token)] {
+            assert_eq!(decide_token_by_hand(token, NodeFact::Absent), TokenDecision::Keep);
+        }
+        let left = TokenDecision::Hold(BlockerCode::NodeLeft);
+        assert_eq!(decide_token_by_hand(Some(&used), NodeFact::Absent), left);
+        assert_eq!(decide_token_by_hand(Some(&used), NodeFact::Registered), TokenDecision::Keep);
     }
 
     #[test]

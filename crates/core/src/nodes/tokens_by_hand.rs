@@ -96,9 +96,11 @@ fn check_waiting(snapshot: &ResourceSnapshot) -> Result<(), Refusal> {
     let problem = match (phase, snapshot.node_fact()) {
         (_, NodeFact::NotExpected) => "has a blueprint without a node".to_owned(),
         (_, NodeFact::Registered) => "has its node already".to_owned(),
-        // Not in Pending: the loop mints a token with the first apply and would
+        // Not in Pending if the loop mints a token with the first apply: it would
         // revoke this one.
-        (Phase::Provisioning | Phase::Enrolling, NodeFact::Absent) => {
+        (Phase::Pending | Phase::Provisioning | Phase::Enrolling, NodeFact::Absent)
+            if phase != Phase::Pending || !snapshot.blueprint.engine.carries_token() =>
+        {
             let used = snapshot.token.as_ref().is_some_and(|token| token.consumed.is_some());
             if !used {
                 return Ok(());

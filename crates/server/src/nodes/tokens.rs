@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use axum::Json;
+use axum::extract::State;
 use axum::http::StatusCode;
 use slipway_app::nodes::tokens;
 use slipway_core::ids::{BootstrapTokenId, ResourceId};
@@ -17,9 +18,11 @@ use crate::error::Rejection;
 use crate::request::{
     Answered, Call, Created, Creation, Done, Id, Made, Untagged, create_once, text,
 };
+use crate::state::{NodeSettings, ServerState};
 
 pub(super) async fn issue(
     call: Call,
+    State(state): State<ServerState>,
     Id(resource): Id<ResourceId>,
     new: Creation<IssueToken>,
 ) -> Made {
@@ -32,12 +35,13 @@ pub(super) async fn issue(
         let _ = drawn.set(text);
         Ok(id)
     };
-    let show = async |id| issued(&call, id).await;
+    let show = async |id| issued(&call, &state.node_settings, id).await;
     Ok(create_once(&call, new, make, show).await?.with_secret("token", drawn.get()))
 }
 
 pub(super) async fn reenrol(
     call: Call,
+    State(state): State<ServerState>,
     Id(resource): Id<ResourceId>,
     new: Creation<Reenrol>,
 ) -> Made {
@@ -50,14 +54,19 @@ pub(super) async fn reenrol(
         let _ = drawn.set(text);
         Ok(id)
     };
-    let show = async |id| issued(&call, id).await;
+    let show = async |id| issued(&call, &state.node_settings, id).await;
     Ok(create_once(&call, new, make, show).await?.with_secret("token", drawn.get()))
 }
 
 /// The answer to the request that issued the token, without its text.
-async fn issued(call: &Call, id: Uuid) -> Result<Created, Rejection> {
+async fn issued(call: &Call, settings: &NodeSettings, id: Uuid) -> Result<Created, Rejection> {
     let about = fetch(call, BootstrapTokenId::new(id)).await?;
-    let document = IssuedToken { about, token: None };
+    let document = IssuedToken {
+        about,
+        token: None,
+        api_url: Some(settings.public_url.clone()),
+        authorities: settings.authorities.clone(),
+    };
     // A token has no revision, so it gets no ETag.
     Ok(Created::new(&document, format!("/api/v1/tokens/{id}"), None))
 }

@@ -26,6 +26,7 @@ mod keys;
 mod late_replica;
 mod leaks;
 mod life;
+mod machines;
 mod manual;
 mod network;
 mod plexd;
