@@ -38,8 +38,7 @@ pub(crate) async fn load(
     attempts: &[ProvisionedResourceId],
 ) -> Result<Vec<Machine>, Failure> {
     let list: IdList = attempts.iter().map(|id| id.as_uuid()).collect();
-    let query =
-        concat!(select_machines!(), sql!("WHERE provisioned_resource_id ", (one_of "$1")));
+    let query = concat!(select_machines!(), sql!("WHERE provisioned_resource_id ", (one_of "$1")));
     let found = sqlx::query(query).bind(list).fetch_all(connection).await?;
     Ok(readable("machine", &found, hydrate))
 }
