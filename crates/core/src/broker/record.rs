@@ -353,7 +353,8 @@ fn assess(
     if unconfirmed {
         blockers.push(raise(
             BlockerCode::MachineNotConfirmedGone,
-            "its node has left; nobody but a person can say that its machine is gone".to_owned(),
+            "no node is registered any more; nobody but a person can say that its machine is gone"
+                .to_owned(),
             evidence(tick),
         ));
     }

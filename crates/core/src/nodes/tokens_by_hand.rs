@@ -173,9 +173,12 @@ fn audit(
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use uuid::Uuid;
 
     use super::*;
+    use crate::catalog::blueprint_version::Engine;
     use crate::fixtures::{at, mk_actor, mk_node, mk_snapshot, mk_token};
     use crate::nodes::token::{Carried, Consumption, TokenDecision, TokenLifetimes, decide_token};
 
@@ -230,6 +233,10 @@ mod tests {
             let enrolled = ResourceSnapshot { node: Some(mk_node()), ..snapshot };
             assert_eq!(refused(&enrolled), Err(ErrorKind::NotEnrolling), "{phase}");
         }
+        // Where the loop mints none, there is no apply to wait for.
+        let mut by_hand = mk_snapshot(Phase::Pending);
+        Arc::make_mut(&mut by_hand.blueprint).engine = Engine::Manual;
+        assert_eq!(refused(&by_hand), Ok(()));
         let mut left = mk_snapshot(Phase::Enrolling);
         left.token = Some(used());
         assert_eq!(refused(&left), Err(ErrorKind::NotEnrolling));

@@ -177,9 +177,12 @@ async fn a_plexd_of_each_generation_enrols_unchanged() {
 const PUBLIC: &str = "http://slipway.invalid";
 const CONFIG: &str = "/etc/plexd/config.yaml";
 
-/// A machine as its document leaves it: files by path, and variables.
+/// Reads a file by its path.
+type ReadFile = dyn Fn(&str) -> Option<String>;
+
+/// A machine as its document leaves it: its files, and the variable of the token.
 struct Machine {
-    file: Box<dyn Fn(&str) -> Option<String>>,
+    file: Box<ReadFile>,
     variable: Option<String>,
 }
 

@@ -1,5 +1,7 @@
 //! Tests of the record of a tick.
 
+use std::sync::Arc;
+
 use crate::broker::BrokerWrite;
 use crate::deletion::DeletionWrite;
 use proptest::prelude::*;
@@ -245,6 +247,23 @@ fn a_node_that_never_reports_raises_a_blocker_until_it_does() {
     node.last_heartbeat_at = Some(deadline);
     snapshot.node = Some(node);
     assert_eq!(codes(&snapshot), []);
+}
+
+/// Nothing but a person ends this wait, so no deadline does either.
+#[test]
+fn a_machine_that_people_booted_waits_for_their_word() {
+    let mut snapshot = mk_snapshot(Phase::Deprovisioning);
+    Arc::make_mut(&mut snapshot.blueprint).engine = Engine::Manual;
+    snapshot.now = snapshot.attempt.phase_since().plus(Duration::from_secs(86_400));
+    let codes = |report: &CompositeReport| {
+        let commit = run(&snapshot, report);
+        blockers(&commit).iter().map(|blocker| blocker.code).collect::<Vec<_>>()
+    };
+    let CompositeReport::Present(mut live) = mk_report(true) else { panic!("present") };
+    live.terminating = true;
+    let leaving = CompositeReport::Present(live);
+    assert_eq!(codes(&leaving), [BlockerCode::MachineNotConfirmedGone]);
+    assert_eq!(codes(&CompositeReport::Absent), []);
 }
 
 /// A mode that does not act withholds the drain. Nobody asked the node to drain, so
