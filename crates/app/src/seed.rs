@@ -1,6 +1,6 @@
 //! What a fresh installation contains, so that the first command works: a
 //! project, a cloud, a credential, a cluster, their assignments and the
-//! blueprint `local-node`.
+//! blueprints `local-node` and `manual-node`.
 
 use serde_json::json;
 use slipway_core::catalog::blueprint_version::{
@@ -11,6 +11,7 @@ use slipway_core::ids::{
     BlueprintId, BlueprintVersionId, CloudCredentialId, CloudId, ClusterId, ProjectId,
 };
 use slipway_render::local_node::PARAMETER_BUSY_SECONDS;
+use slipway_render::machine::PARAMETER_CONFIRM_GONE;
 
 use crate::ports::Entropy;
 
@@ -35,6 +36,8 @@ pub struct Seed {
     pub blueprint: BlueprintVersion,
     pub blueprint_name: String,
     pub blueprint_description: String,
+    /// For machines that people boot by hand, once somebody makes a cluster for them.
+    pub manual_blueprint: Option<BlueprintVersion>,
 }
 
 /// The names of the local engine on one machine, and the identity of its root.
@@ -49,6 +52,24 @@ pub struct LocalNames {
 impl Seed {
     /// The embedded default: one project, placed on this machine as a cluster.
     pub fn local(entropy: &dyn Entropy, names: LocalNames) -> Result<Self, InvalidSchema> {
+        let manual_blueprint = BlueprintVersion {
+            id: BlueprintVersionId::new(entropy.uuid()),
+            blueprint_id: BlueprintId::new(entropy.uuid()),
+            slug: "manual-node".to_owned(),
+            version: "v1".to_owned(),
+            engine: Engine::Manual,
+            composite_type: None,
+            cloud_tags: false,
+            parameter_schema: ParameterSchema::new(vec![Parameter {
+                name: PARAMETER_CONFIRM_GONE.to_owned(),
+                kind: ParameterType::Boolean,
+                required: false,
+                default: Some(json!(true)),
+            }])?,
+            injection_strategy: InjectionStrategy::CloudInitUserData,
+            mesh_role: MeshRole::Node,
+            provider_kinds: vec!["local".to_owned()],
+        };
         let cloud_id = CloudId::new(entropy.uuid());
         let credential_id = CloudCredentialId::new(entropy.uuid());
         Ok(Self {
@@ -87,6 +108,7 @@ impl Seed {
             blueprint_name: "Local node".to_owned(),
             blueprint_description: "A node agent that runs as a process of this machine."
                 .to_owned(),
+            manual_blueprint: Some(manual_blueprint),
         })
     }
 }

@@ -12,9 +12,29 @@ pub struct Renderers {
     pub faults: fn(&str, &PublishVersion) -> Vec<FieldError>,
     /// The manifests of a DaemonSet as one YAML stream. Contains the token.
     pub daemon_set: fn(&DaemonSet<'_>) -> Result<String, String>,
+    /// The cloud-init document of a machine. Contains the token.
+    pub cloud_init: fn(&MachineConfig<'_>) -> Result<String, String>,
     /// The role that the control plane's account needs for the composites of a
     /// blueprint, by slug, as YAML.
     pub role: fn(&str, &CompositeType) -> Result<String, String>,
+}
+
+/// The input of a cloud-init document.
+#[derive(Clone, Copy)]
+pub struct MachineConfig<'a> {
+    pub api_url: &'a str,
+    pub project_id: &'a str,
+    pub resource_handle: &'a str,
+    pub hostname: &'a str,
+    /// In PEM.
+    pub authorities: Option<&'a str>,
+    pub token: &'a str,
+}
+
+impl std::fmt::Debug for MachineConfig<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("MachineConfig").field("hostname", &self.hostname).finish_non_exhaustive()
+    }
 }
 
 /// The input of a DaemonSet.

@@ -24,6 +24,7 @@ closed_set!(
         DeleteFailed => "delete_failed",
         ParameterValuesInvalid => "parameter_values_invalid",
         NodeLeft => "node_left",
+        NodeSilent => "node_silent",
         TokenCapReached => "token_cap_reached",
         PendingOverdue => "pending_overdue",
         ProvisioningOverdue => "provisioning_overdue",
@@ -32,6 +33,7 @@ closed_set!(
         NodeNotDraining => "node_not_draining",
         NodeDeregistrationFailed => "node_deregistration_failed",
         DeprovisioningOverdue => "deprovisioning_overdue",
+        MachineNotConfirmedGone => "machine_not_confirmed_gone",
         RowInvalid => "row_invalid",
         InternalError => "internal_error",
         ClusterNotServed => "cluster_not_served",
@@ -69,6 +71,11 @@ const FORCE_DRAIN: Remedy = Remedy {
     role: "admin",
 };
 
+const REENROL: Remedy = Remedy {
+    action: "keep the machine: end its node and issue a token with which its agent enrols again",
+    command: Some("slipway resource reenrol {id} --reason <why>"),
+    role: "operator",
+};
 const ABANDON: Remedy = Remedy {
     action: "if its substrate is lost for good: request its deletion, then abandon it; leak records keep what nobody proved gone",
     command: Some("slipway resource abandon {id} --reason <why>"),
@@ -106,11 +113,13 @@ impl BlockerCode {
             | Self::ClusterNotServed => "platform",
             Self::ParameterValuesInvalid
             | Self::NodeLeft
+            | Self::NodeSilent
             | Self::TokenCapReached
             | Self::PendingOverdue
             | Self::EnrollingOverdue
             | Self::Unsettled
-            | Self::NodeNotDraining => "operator",
+            | Self::NodeNotDraining
+            | Self::MachineNotConfirmedGone => "operator",
         }
     }
 
@@ -177,6 +186,17 @@ impl BlockerCode {
                     command: None,
                     role: "operator",
                 },
+                REENROL,
+                RETRY,
+                DELETE,
+            ],
+            Self::NodeSilent => &[
+                Remedy {
+                    action: "read the agent's log: did it store its identity (a full disk, a directory it may not write), and can it reach this control plane; one that has its key goes on by itself",
+                    command: None,
+                    role: "operator",
+                },
+                REENROL,
                 RETRY,
                 DELETE,
             ],
@@ -193,6 +213,11 @@ impl BlockerCode {
                 Remedy {
                     action: "read the agent's log: did it start, and can it reach this control plane; the agent retries by itself",
                     command: Some("slipway token list {id}"),
+                    role: "operator",
+                },
+                Remedy {
+                    action: "if its document is lost or its token has expired: get another, and boot the machine with it",
+                    command: Some("slipway resource enrolment {id}"),
                     role: "operator",
                 },
                 DELETE,
@@ -217,6 +242,11 @@ impl BlockerCode {
                 action: "repair the seam that the evidence names: the row of the token or of the node, or what failed the drain (the message and the log say how); the loop continues by itself, and the substrate stays until the node has left",
                 command: None,
                 role: "admin",
+            }],
+            Self::MachineNotConfirmedGone => &[Remedy {
+                action: "switch the machine off, or wipe it, and say that it is gone",
+                command: Some("slipway resource confirm-gone {id} --reason <why>"),
+                role: "operator",
             }],
             Self::RowInvalid => &[Remedy {
                 action: "repair the row named in the evidence, or run a version that knows it",
@@ -281,6 +311,8 @@ pub struct Deadlines {
     pub enrolling: Duration,
     pub deregistering: Duration,
     pub deprovisioning: Duration,
+    /// From the registration of a node to its first heartbeat.
+    pub first_heartbeat: Duration,
 }
 
 impl Default for Deadlines {
@@ -292,6 +324,7 @@ impl Default for Deadlines {
             enrolling: minutes(24 * 60),
             deregistering: minutes(10),
             deprovisioning: minutes(30),
+            first_heartbeat: minutes(5),
         }
     }
 }

@@ -44,6 +44,10 @@ closed_set!(
         SubscriptionNotFound => "subscription_not_found",
         NothingToForce => "nothing_to_force",
         NothingToRetry => "nothing_to_retry",
+        /// Not a machine that people boot, or nobody requested its deletion.
+        NothingToConfirm => "nothing_to_confirm",
+        /// Its node still reports, or is being drained.
+        NothingToReenrol => "nothing_to_reenrol",
         /// Its deletion was not requested, or can still end in order.
         NotAbandonable => "not_abandonable",
         /// No freeze is in force, or nothing is to be resumed.
@@ -111,6 +115,8 @@ closed_set!(
         /// The key exceeded its rate limit.
         RateLimited => "rate_limited",
         PayloadTooLarge => "payload_too_large",
+        /// The body has a content encoding that is not read here.
+        EncodingUnsupported => "encoding_unsupported",
         /// The body did not arrive in time.
         RequestTimeout => "request_timeout",
         /// The row breaks an invariant and is quarantined until it is repaired.

@@ -181,6 +181,7 @@ pub fn mk_node() -> Node {
         hostname: "web-1".to_owned(),
         public_key: [1; 32],
         key_hash: Some(SecretHash::of(b"key")),
+        former_key_hash: None,
         capabilities: vec![CAPABILITY_DRAIN.to_owned()],
         mesh: MeshAddress { host: 2, ip: IpAddr::from([100, 64, 0, 2]) },
         reported: Reported::default(),

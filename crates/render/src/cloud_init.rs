@@ -1,5 +1,6 @@
 //! The cloud-init document through which a node learns where to enrol and with
-//! which token: plexd's two files and a command that starts the agent.
+//! which token: plexd's two files, and a unit that runs the agent, now and after
+//! every boot.
 
 use serde::{Deserialize, Serialize};
 use slipway_core::secret::Secret;
@@ -10,6 +11,33 @@ pub const CONFIG_PATH: &str = "/etc/plexd/config.yaml";
 pub const TOKEN_PATH: &str = "/etc/plexd/bootstrap-token";
 /// Where the agent finds the authorities that it trusts, if it is given any.
 pub const AUTHORITIES_PATH: &str = "/etc/plexd/ca.pem";
+/// Where the agent keeps its identity.
+pub const STATE_PATH: &str = "/var/lib/plexd";
+const UNIT_PATH: &str = "/etc/systemd/system/plexd.service";
+
+/// `plexd up` runs in the foreground. systemd finds the program on its own path,
+/// so that an image may have it in any of the usual directories.
+const UNIT: &str = "[Unit]
+Description=plexd node agent
+Wants=network-online.target
+After=network-online.target
+
+[Service]
+ExecStart=plexd up
+Restart=always
+RestartSec=5
+
+[Install]
+WantedBy=multi-user.target
+";
+
+/// Not `enable --now`: an image may have started the agent before its files were
+/// written.
+const COMMANDS: [&[&str]; 3] = [
+    &["systemctl", "daemon-reload"],
+    &["systemctl", "enable", "plexd.service"],
+    &["systemctl", "restart", "plexd.service"],
+];
 
 const HEADER: &str = "#cloud-config\n";
 
@@ -28,9 +56,9 @@ pub struct NodeConfig {
     pub authorities: Option<String>,
 }
 
-/// The file in the shape of each reader: our agent and early versions of plexd
-/// read everything at the top level, later ones read sections. Each ignores
-/// what it does not know.
+/// The file in the shape of each reader. Our agent reads the top level. plexd reads
+/// sections: generation A knows its keys as its field names in lower case, generation
+/// B has underscores in them. Each ignores what it does not know.
 #[derive(Serialize)]
 struct ConfigFile<'a> {
     #[serde(flatten)]
@@ -38,13 +66,17 @@ struct ConfigFile<'a> {
     token_file: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     ca_file: Option<&'static str>,
+    data_dir: &'static str,
     api: ApiSection<'a>,
     registration: RegistrationSection<'a>,
+    node_api: NodeApiSection,
+    heartbeat: HeartbeatSection<'a>,
 }
 
 #[derive(Serialize)]
 struct ApiSection<'a> {
     base_url: &'a str,
+    baseurl: &'a str,
 }
 
 #[derive(Serialize)]
@@ -52,6 +84,22 @@ struct RegistrationSection<'a> {
     project_id: &'a str,
     resource_handle: &'a str,
     token_file: &'static str,
+    tokenfile: &'static str,
+    datadir: &'static str,
+}
+
+#[derive(Serialize)]
+struct NodeApiSection {
+    datadir: &'static str,
+}
+
+#[derive(Serialize)]
+struct HeartbeatSection<'a> {
+    /// Generation A refuses to start without it, and sends the id that it was given at
+    /// its registration.
+    nodeid: &'a str,
+    /// As Go writes a duration.
+    interval: String,
 }
 
 impl<'a> ConfigFile<'a> {
@@ -60,11 +108,19 @@ impl<'a> ConfigFile<'a> {
             config,
             token_file: TOKEN_PATH,
             ca_file: config.authorities.as_ref().map(|_| AUTHORITIES_PATH),
-            api: ApiSection { base_url: &config.api_url },
+            data_dir: STATE_PATH,
+            api: ApiSection { base_url: &config.api_url, baseurl: &config.api_url },
             registration: RegistrationSection {
                 project_id: &config.project_id,
                 resource_handle: &config.resource_handle,
                 token_file: TOKEN_PATH,
+                tokenfile: TOKEN_PATH,
+                datadir: STATE_PATH,
+            },
+            node_api: NodeApiSection { datadir: STATE_PATH },
+            heartbeat: HeartbeatSection {
+                nodeid: &config.resource_handle,
+                interval: format!("{}ms", config.heartbeat_interval_ms),
             },
         }
     }
@@ -104,12 +160,13 @@ pub fn enrolment_document(config: &NodeConfig, token: &Secret) -> Result<Secret,
     let mut write_files = vec![
         file(CONFIG_PATH, "0644", config_file(config)?),
         file(TOKEN_PATH, "0600", format!("{}\n", token.expose())),
+        file(UNIT_PATH, "0644", UNIT.to_owned()),
     ];
     if let Some(authorities) = &config.authorities {
         write_files.push(file(AUTHORITIES_PATH, "0644", authorities.clone()));
     }
-    let document =
-        Document { write_files, runcmd: vec![vec!["plexd".to_owned(), "up".to_owned()]] };
+    let words = |command: &[&str]| command.iter().map(|&word| word.to_owned()).collect();
+    let document = Document { write_files, runcmd: COMMANDS.map(words).to_vec() };
     let text = serde_yaml_ng::to_string(&document).map_err(|_| RenderFailed)?;
     Ok(Secret::new(format!("{HEADER}{text}")))
 }

@@ -8,7 +8,7 @@ use slipway_core::catalog::blueprint_version::{CompositeScope, CompositeType};
 use slipway_core::ids::ClaimToken;
 
 use crate::injection::{Filled, SITE_HELM_VALUES, SITE_PROVIDER_SECRET};
-use crate::{NodeSettings, canonical};
+use crate::{Error, NodeSettings, canonical};
 
 pub use crate::injection::{bootstrap_token, carried, injected};
 
@@ -129,6 +129,26 @@ pub(crate) fn labels(snapshot: &ResourceSnapshot, settings: &NodeSettings) -> Va
         LABEL_RESOURCE: attempt.resource_id(),
         LABEL_PROVISIONED_RESOURCE: attempt.id(),
     })
+}
+
+/// The part that we own of an object whose kind has nothing but parameters. Checks the
+/// values again, since the row may be older than the check.
+pub(crate) fn plain(
+    snapshot: &ResourceSnapshot,
+    settings: &NodeSettings,
+    api_version: &str,
+    kind: &str,
+) -> Result<Value, Error> {
+    let values = snapshot
+        .blueprint
+        .parameter_schema
+        .validate(snapshot.attempt.parameter_values().as_map().clone())?;
+    Ok(json!({
+        "apiVersion": api_version,
+        "kind": kind,
+        "metadata": { "labels": labels(snapshot, settings) },
+        "spec": { "parameters": values },
+    }))
 }
 
 /// Hash over what we own in a live or rendered object: its type, our labels,

@@ -8,7 +8,9 @@ use serde_json::{Value, json};
 use slipway_core::closed_set;
 use slipway_core::secret::Secret;
 
-use crate::cloud_init::{CONFIG_PATH, NodeConfig, RenderFailed, TOKEN_PATH, config_file};
+use crate::cloud_init::{
+    CONFIG_PATH, NodeConfig, RenderFailed, STATE_PATH, TOKEN_PATH, config_file,
+};
 
 closed_set!(
     /// How the token gets to the agent.
@@ -34,7 +36,6 @@ pub struct Bundle<'a> {
 pub const TOKEN_VARIABLE: &str = "PLEXD_BOOTSTRAP_TOKEN";
 const CONFIG_VOLUME: &str = "config";
 const TOKEN_VOLUME: &str = "token";
-const STATE_PATH: &str = "/var/lib/plexd";
 
 impl Bundle<'_> {
     /// The documents as one YAML stream. It carries the token in the clear.

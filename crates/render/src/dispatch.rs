@@ -5,7 +5,7 @@ use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::catalog::blueprint_version::Engine;
 
 use crate::injection::{self, Injection};
-use crate::{Error, NodeSettings, RenderedComposite, crossplane, local_node};
+use crate::{Error, NodeSettings, RenderedComposite, crossplane, local_node, machine};
 
 /// The composite of a resource, to be applied under the claim that the snapshot
 /// was read with.
@@ -18,6 +18,7 @@ pub fn composite_of(
     let render = match snapshot.blueprint.engine {
         Engine::Local => local_node::render,
         Engine::Crossplane => crossplane::render,
+        Engine::Manual => machine::render,
         Engine::Hetzner => return Err(Error::Engine(Engine::Hetzner)),
     };
     render(snapshot, &placement.namespace, settings, snapshot.claim_token, injection)
@@ -28,6 +29,7 @@ pub fn owned_of(snapshot: &ResourceSnapshot, settings: &NodeSettings) -> Result<
     match snapshot.blueprint.engine {
         Engine::Local => local_node::owned(snapshot, settings),
         Engine::Crossplane => crossplane::owned(snapshot, settings),
+        Engine::Manual => machine::owned(snapshot, settings),
         Engine::Hetzner => Err(Error::Engine(Engine::Hetzner)),
     }
 }
@@ -38,6 +40,6 @@ pub fn can_inject(snapshot: &ResourceSnapshot, settings: &NodeSettings) -> Resul
         Engine::Crossplane => {
             injection::can_be_fresh(snapshot, snapshot.blueprint.injection_strategy, settings)
         }
-        Engine::Local | Engine::Hetzner => Ok(()),
+        Engine::Local | Engine::Manual | Engine::Hetzner => Ok(()),
     }
 }

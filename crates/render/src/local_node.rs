@@ -1,12 +1,12 @@
 //! The composite of blueprint `local-node`: a node agent that runs as a
 //! process of this machine.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::catalog::blueprint_version::InjectionStrategy;
 use slipway_core::ids::ClaimToken;
 
-use crate::composite::{RenderedComposite, labels};
+use crate::composite::{self, RenderedComposite};
 use crate::injection::Filled;
 
 pub use crate::injection::{Injection, PARAMETER_BUSY_SECONDS};
@@ -17,19 +17,9 @@ const KIND: &str = "LocalNode";
 /// A process starts with a document, whatever strategy its blueprint names.
 const STRATEGY: InjectionStrategy = InjectionStrategy::CloudInitUserData;
 
-/// The part of the object that we own, as it should be. Checks the parameter
-/// values again, since the row may be older than the check.
+/// The part of the object that we own, as it should be.
 pub fn owned(snapshot: &ResourceSnapshot, settings: &NodeSettings) -> Result<Value, Error> {
-    let values = snapshot
-        .blueprint
-        .parameter_schema
-        .validate(snapshot.attempt.parameter_values().as_map().clone())?;
-    Ok(json!({
-        "apiVersion": API_VERSION,
-        "kind": KIND,
-        "metadata": { "labels": labels(snapshot, settings) },
-        "spec": { "parameters": values },
-    }))
+    composite::plain(snapshot, settings, API_VERSION, KIND)
 }
 
 /// The whole composite.

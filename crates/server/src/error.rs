@@ -7,7 +7,9 @@
 use std::any::Any;
 
 use axum::extract::Request;
-use axum::http::header::{CONNECTION, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::header::{
+    ACCEPT_ENCODING, CONNECTION, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE,
+};
 use axum::http::{HeaderValue, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -92,6 +94,8 @@ pub(crate) const fn status(kind: ErrorKind, in_path: bool) -> StatusCode {
         | ErrorKind::ClaimLost
         | ErrorKind::NothingToForce
         | ErrorKind::NothingToRetry
+        | ErrorKind::NothingToReenrol
+        | ErrorKind::NothingToConfirm
         | ErrorKind::NotAbandonable
         | ErrorKind::NothingToLift
         | ErrorKind::DrainNotRequested
@@ -107,6 +111,7 @@ pub(crate) const fn status(kind: ErrorKind, in_path: bool) -> StatusCode {
         ErrorKind::CursorExpired => StatusCode::GONE,
         ErrorKind::RateLimited => StatusCode::TOO_MANY_REQUESTS,
         ErrorKind::PayloadTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+        ErrorKind::EncodingUnsupported => StatusCode::UNSUPPORTED_MEDIA_TYPE,
         ErrorKind::RequestTimeout => StatusCode::REQUEST_TIMEOUT,
         ErrorKind::Unavailable
         | ErrorKind::DatabaseReadOnly
@@ -189,6 +194,9 @@ impl IntoResponse for Rejection {
         if status == StatusCode::REQUEST_TIMEOUT {
             // The rest of the body may still arrive; it is not a next request.
             headers.insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        if status == StatusCode::UNSUPPORTED_MEDIA_TYPE {
+            headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
         }
         if status == StatusCode::UNAUTHORIZED {
             headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));

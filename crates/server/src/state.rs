@@ -27,13 +27,17 @@ pub struct ServerState {
     pub node_rates: Arc<RateLimits<NodeId>>,
 }
 
-/// Settings that every node receives when it registers.
+/// Settings for nodes: what each receives when it registers, and how it gets here.
 #[derive(Debug, Clone)]
 pub struct NodeSettings {
     /// The ed25519 key that signs messages to nodes: 32 bytes, base64.
     pub signing_public_key: String,
     /// Names the key, so that it can be rotated.
     pub signing_key_id: String,
+    /// Where nodes reach this server.
+    pub public_url: String,
+    /// What they have to trust besides the authorities of their machine, in PEM.
+    pub authorities: Option<String>,
 }
 
 /// The loops as the API shows them. The server must not know the controller, so

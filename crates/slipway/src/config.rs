@@ -197,6 +197,10 @@ pub(crate) struct Layer {
     /// The same for Deprovisioning [default: 30m].
     #[arg(long, value_name = "TIME", env = "SLIPWAY_DEPROVISIONING_DEADLINE")]
     deprovisioning_deadline: Option<String>,
+    /// How long an enrolled node may take to send its first heartbeat before a
+    /// blocker is shown [default: 5m].
+    #[arg(long, value_name = "TIME", env = "SLIPWAY_FIRST_HEARTBEAT_DEADLINE")]
+    first_heartbeat_deadline: Option<String>,
 
     /// The project that a fresh database starts with [default: default].
     #[arg(long, value_name = "NAME", env = "SLIPWAY_LOCAL_PROJECT")]
@@ -489,6 +493,11 @@ impl Layer {
                 enrolling: checked!(duration, enrolling_deadline, usual.enrolling),
                 deregistering: checked!(duration, deregistering_deadline, usual.deregistering),
                 deprovisioning: checked!(duration, deprovisioning_deadline, usual.deprovisioning),
+                first_heartbeat: checked!(
+                    duration,
+                    first_heartbeat_deadline,
+                    usual.first_heartbeat
+                ),
             },
             local_project: checked!(name, local_project, "default"),
             local_cluster: checked!(name, local_cluster, "local"),

@@ -1,20 +1,20 @@
 //! Renderers and checks that the client runs itself, from the same crates that
 //! the server uses.
 
-use slipway_cli::{DaemonSet, Renderers};
+use slipway_cli::{DaemonSet, MachineConfig, Renderers};
 use slipway_core::catalog::Name;
 use slipway_core::catalog::blueprint::VersionContent;
 use slipway_core::catalog::blueprint_version::{CompositeScope, CompositeType};
 use slipway_core::error::Refusal;
 use slipway_core::secret::Secret;
-use slipway_render::cloud_init::NodeConfig;
+use slipway_render::cloud_init::{NodeConfig, enrolment_document};
 use slipway_render::daemon_set::{Bundle, TokenOutput};
 use slipway_render::{definitions, pair};
 use slipway_server::submitted_content;
 use slipway_wire::catalog::{self, PublishVersion};
 use slipway_wire::problem::FieldError;
 
-pub(crate) const RENDERERS: Renderers = Renderers { faults, daemon_set, role };
+pub(crate) const RENDERERS: Renderers = Renderers { faults, daemon_set, cloud_init, role };
 
 /// Defaults of a rendered node agent; plexd has its own.
 const HEARTBEAT_INTERVAL_MS: u64 = 30_000;
@@ -49,17 +49,34 @@ fn role(slug: &str, composite: &catalog::CompositeType) -> Result<String, String
     definitions::role_yaml(slug, &kind).map_err(|error| error.to_string())
 }
 
-fn daemon_set(wanted: &DaemonSet<'_>) -> Result<String, String> {
-    let config = NodeConfig {
-        authorities: None,
-        api_url: wanted.api_url.to_owned(),
-        project_id: wanted.project_id.to_owned(),
-        resource_handle: wanted.resource_handle.to_owned(),
-        hostname: wanted.hostname.to_owned(),
+fn config_of(machine: &MachineConfig<'_>) -> NodeConfig {
+    NodeConfig {
+        authorities: machine.authorities.map(str::to_owned),
+        api_url: machine.api_url.to_owned(),
+        project_id: machine.project_id.to_owned(),
+        resource_handle: machine.resource_handle.to_owned(),
+        hostname: machine.hostname.to_owned(),
         heartbeat_interval_ms: HEARTBEAT_INTERVAL_MS,
         orphan_after_ms: ORPHAN_AFTER_MS,
         busy_seconds: 0,
-    };
+    }
+}
+
+fn cloud_init(machine: &MachineConfig<'_>) -> Result<String, String> {
+    let token = Secret::new(machine.token);
+    let rendered = enrolment_document(&config_of(machine), &token);
+    Ok(rendered.map_err(|error| error.to_string())?.expose().to_owned())
+}
+
+fn daemon_set(wanted: &DaemonSet<'_>) -> Result<String, String> {
+    let config = config_of(&MachineConfig {
+        authorities: None,
+        api_url: wanted.api_url,
+        project_id: wanted.project_id,
+        resource_handle: wanted.resource_handle,
+        hostname: wanted.hostname,
+        token: wanted.token,
+    });
     let bundle = Bundle {
         config: &config,
         token: &Secret::new(wanted.token),

@@ -79,14 +79,12 @@ pub(crate) async fn up(layer: Box<Layer>) -> Result<(), Error> {
     let permits = Arc::<Permits>::default();
     let local = open_local(&config, &context, installation, &permits)?;
     let cluster = seeding::seed(&context, local.as_ref(), &config).await?;
-    let engines = Engines::new(node_settings(&config, installation, &url, authorities)).serving(
-        cluster.into(),
-        &config.local_cluster,
-        local,
-    );
+    let settings = node_settings(&config, installation, &url, authorities.clone());
+    let engines = Engines::new(settings).serving(cluster.into(), &config.local_cluster, local);
     wait.run(async || mode::converge(&context, &engines, &permits, &config, worker.name()).await)
         .await?;
-    let signing_key = keys::load_or_create(&config.data_dir.join("signing.pk8")).await?;
+    let signing_key = config.data_dir.join("signing.pk8");
+    let for_nodes = keys::load_or_create(&signing_key, url.clone(), authorities).await?;
 
     let (stop, shutdown) = Shutdown::channel();
     let finder = Finder::new(context.clone(), engines.clone(), Arc::clone(&permits), config.lease);
@@ -94,7 +92,7 @@ pub(crate) async fn up(layer: Box<Layer>) -> Result<(), Error> {
     let loops = loops::start(&partitions, &finder, &config, shutdown.clone()).await;
     let state = ServerState {
         context: context.clone(),
-        node_settings: signing_key,
+        node_settings: for_nodes,
         loops: loops.view(),
         finder,
         metrics: Arc::new(metrics),

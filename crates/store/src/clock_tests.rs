@@ -50,8 +50,9 @@ const TIMES: &[(Role, &str, &[&str])] = &[
     (Role::Happened, "blockers", &["since", "next_retry_at"]),
     (Role::Happened, "bootstrap_tokens", &["issued_at", "consumed_at", "revoked_at"]),
     (Role::Promise, "bootstrap_tokens", &["expires_at", "hard_expires_at"]),
-    (Role::Start, "nodes", &["last_heartbeat_at", "drain_requested_at"]),
-    (Role::Happened, "nodes", &["registered_at", "deregistered_at", "created_at", "updated_at"]),
+    (Role::Start, "nodes", &["registered_at", "last_heartbeat_at", "drain_requested_at"]),
+    (Role::Happened, "nodes", &["deregistered_at", "created_at", "updated_at"]),
+    (Role::Happened, "manual_machines", &["made_at", "terminating_at"]),
     (Role::Happened, "deletions", &["requested_at", "done_at"]),
     // Nothing acts on these yet.
     (Role::Promise, "deletions", &["scheduled_for", "restorable_until"]),

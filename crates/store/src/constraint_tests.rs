@@ -44,6 +44,8 @@ const ROWS: &[&str] = &[
      VALUES ($1, $1, $1, $1, $1, 'x', BYTES, '[]', 1, 'x')",
     "INSERT INTO mesh_addresses (project_id, host, node_id, hostname, public_key) \
      VALUES ($1, 1, $1, 'x', BYTES)",
+    "INSERT INTO manual_machines (provisioned_resource_id, partition, namespace, name, \
+     owned_hash, claim_token, confirm_gone) VALUES ($1, $1, 'x', 'x', 'x', 1, 1)",
     "INSERT INTO deletions (id, kind, target_id, state, requested_by, reason, members) \
      VALUES ($1, 'x', $1, 'done', 'x', 'x', '[]')",
     "INSERT INTO outbox_events (id, aggregate_kind, aggregate_id, revision, event_type, \

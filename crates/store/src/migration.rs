@@ -72,6 +72,7 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
     migration!(11, "access_withdrawn_keys", "0011_access_withdrawn_keys", min_reader: 1),
     // Keeps corrections for the attempt that follows, which an older reader would drop.
     migration!(12, "broker_retries", "0012_broker_retries", min_reader: 12),
+    migration!(13, "nodes_machines", "0013_nodes_machines", min_reader: 1),
 ];
 
 /// The first migration of every database that a development version made before

@@ -4,6 +4,8 @@
 //!
 //! * [`crossplane`]: a composite on a management cluster.
 //! * [`local`]: a process on this machine, in a directory of its own.
+//! * [`manual`]: a machine that somebody boots by hand.
 
 pub mod crossplane;
 pub mod local;
+pub mod manual;

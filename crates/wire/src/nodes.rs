@@ -12,7 +12,13 @@ use utoipa::ToSchema;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Node {
     pub id: String,
+    /// The name of its project; left out in the document of its resource.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
     pub project_id: String,
+    /// The handle of its resource; left out in the document of its resource.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resource: Option<String>,
     pub resource_id: String,
     pub provisioned_resource_id: String,
     pub hostname: String,
@@ -37,7 +43,7 @@ pub struct Node {
     pub last_heartbeat_at: Option<String>,
     pub drain_requested_at: Option<String>,
     pub deregistered_at: Option<String>,
-    /// `acknowledged`, `immediate`, `substrate_absent`, `forced` or `left`.
+    /// `acknowledged`, `immediate`, `substrate_absent`, `forced`, `left` or `reenrolled`.
     pub deregistered_how: Option<String>,
     pub deregistered_by: Option<String>,
     pub deregistered_reason: Option<String>,
@@ -51,6 +57,14 @@ pub struct ForceDrain {
     pub reason: String,
 }
 
+/// `POST /api/v1/resources/{id}/confirm-gone`.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ConfirmGone {
+    #[schema(min_length = 1, max_length = 500)]
+    pub reason: String,
+}
+
 /// `POST /api/v1/resources/{id}/tokens`.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -58,6 +72,17 @@ pub struct IssueToken {
     #[serde(default = "node")]
     #[schema(pattern = "^(node|bridge)$")]
     pub kind: String,
+    /// From 300 to 86400.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ttl_seconds: Option<u64>,
+}
+
+/// `POST /api/v1/resources/{id}/reenrol`.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Reenrol {
+    #[schema(min_length = 1, max_length = 500)]
+    pub reason: String,
     /// From 300 to 86400.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl_seconds: Option<u64>,
@@ -94,6 +119,12 @@ pub struct IssuedToken {
     pub about: Token,
     /// The token itself, this once. Null in the answer to a repeated request.
     pub token: Option<String>,
+    /// Where an agent reaches this server, and the authorities (PEM) that it has to trust
+    /// besides those of its machine.
+    #[serde(default)]
+    pub api_url: Option<String>,
+    #[serde(default)]
+    pub authorities: Option<String>,
 }
 
 impl fmt::Debug for IssuedToken {

@@ -35,12 +35,22 @@ pub async fn api_key(context: &Context, text: &str, correlation_id: &str) -> Res
 
 /// The registered node that a node key belongs to.
 pub async fn node_key(context: &Context, text: &str) -> Result<NodeId, Error> {
+    match node_key_of_any(context, text).await? {
+        (id, true) => Ok(id),
+        (_, false) => Err(unknown_key()),
+    }
+}
+
+/// The node that a node key belongs or belonged to, and whether it is registered.
+pub async fn node_key_of_any(context: &Context, text: &str) -> Result<(NodeId, bool), Error> {
     let parsed = NodeKeyText::parse(text).ok_or_else(unknown_key)?;
     let node = context.stores.nodes.node_fetch(parsed.node_id).await?.ok_or_else(unknown_key)?;
-    if !node.is_registered() || node.key_hash != Some(parsed.hash) {
+    let registered = node.is_registered();
+    let key = if registered { node.key_hash } else { node.former_key_hash };
+    if key != Some(parsed.hash) {
         return Err(unknown_key());
     }
-    Ok(node.id)
+    Ok((node.id, registered))
 }
 
 /// Sets the key of this name to `text`, unless the text was withdrawn. The result

@@ -51,6 +51,8 @@ operations! {
     ResourceRelabel         Operator Project      "resource.relabel";
     ResourceDelete          Operator Project      "resource.delete";
     ResourceRetry           Operator Project      "resource.retry";
+    ResourceReenrol         Operator Project      "resource.reenrol";
+    ResourceConfirmGone     Operator Project      "resource.confirm_gone";
     ResourceAbandon         Admin    Project      "resource.abandon";
 
     NodeRead                Viewer   Project      -;

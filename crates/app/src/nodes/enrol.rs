@@ -45,6 +45,27 @@ const MAX_CAPABILITIES: usize = 32;
 
 /// Consumes the token and registers the node; an error consumes nothing.
 pub async fn enrol(context: &Context, input: Register) -> Result<Registered, Error> {
+    let mut resource = None;
+    let enrolled = register(context, input, &mut resource).await;
+    // The agent gives up, and its own log is on a machine that nobody may reach.
+    if let Err(Error { refusal, internal: None }) = &enrolled {
+        let code = refusal.kind.code();
+        match resource {
+            Some((resource_id, resource)) => {
+                tracing::warn!(code, %resource, %resource_id, "a registration was refused");
+            }
+            None => tracing::info!(code, "a registration was refused"),
+        }
+    }
+    enrolled
+}
+
+/// `resource` becomes the one that the token belongs to, also if it refuses the node.
+async fn register(
+    context: &Context,
+    input: Register,
+    resource: &mut Option<(ResourceId, String)>,
+) -> Result<Registered, Error> {
     let public_key = parse_public_key(&input.public_key).ok_or_else(|| {
         Refusal::new(
             ErrorKind::PublicKeyInvalid,
@@ -88,11 +109,14 @@ pub async fn enrol(context: &Context, input: Register) -> Result<Registered, Err
         key_hash: SecretHash::of(&key_bytes),
     };
     let (mut node_id, mut enrolled_for) = (enrolment.node_id, None);
+    let found = resource;
     let nonce = enrolment.nonce.as_deref();
     let decided = context
         .stores
         .nodes
         .decide_enrolment(token.hash, nonce, &public_key, &mut |snapshot| {
+            let named = &snapshot.resource.resource;
+            *found = Some((named.id, named.handle.to_string()));
             let enrolled = enrol::enrol(snapshot, &enrolment)?;
             node_id = enrolled.node_id;
             let ResourceSnapshot { resource, attempt, .. } = &snapshot.resource;

@@ -5,6 +5,7 @@ pub mod port;
 
 pub mod enrol;
 pub mod force;
+pub mod machine;
 pub mod node;
 pub mod read;
 pub mod tokens;

@@ -57,7 +57,7 @@ pub async fn leave(context: &Context, id: NodeId) -> Result<(), Error> {
     context
         .stores
         .broker
-        .decide(ResourceKey::Node(id), &mut |snapshot| drain::leave(snapshot, id))
+        .decide(ResourceKey::Node(id), &mut |snapshot| Ok(drain::leave(snapshot, id)))
         .await?;
     tracing::info!(node_id = %id, "a node left");
     context.wakes.wake();

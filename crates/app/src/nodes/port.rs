@@ -1,10 +1,14 @@
 //! The store of the nodes domain: the registry, bootstrap tokens for display,
 //! and the decision that consumes a token and assigns an address.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use slipway_core::ids::{BootstrapTokenId, NodeId, ProjectId, ResourceId};
+use slipway_core::ids::{
+    BootstrapTokenId, NodeId, Partition, ProjectId, ProvisionedResourceId, ResourceId,
+};
 use slipway_core::nodes::enrol::EnrolSnapshot;
+use slipway_core::nodes::machine::Machine;
 use slipway_core::nodes::mesh::MeshCidr;
 use slipway_core::nodes::node::{Drain, Node, Reported};
 use slipway_core::nodes::token::{BootstrapToken, SecretHash};
@@ -18,6 +22,14 @@ use crate::ports::store::{Error, Page, Rule};
 pub struct Heartbeat {
     pub accepted_at: Timestamp,
     pub drain: Option<Drain>,
+}
+
+/// The names of what a node belongs to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeNames {
+    /// The handle.
+    pub resource: String,
+    pub project: String,
 }
 
 /// A node among its peers.
@@ -73,6 +85,29 @@ pub trait NodeStore, intercepted by NodeIntercept {
         project: ProjectId,
         page: Page<NodeId>,
     ) -> Result<Listed<Node>, Error>;
+
+    /// The names of what these nodes belong to, including what is deleted.
+    async fn node_names(&self, nodes: &[NodeId]) -> Result<BTreeMap<NodeId, NodeNames>, Error>;
+
+    /// The machines of these attempts that are not gone.
+    async fn machine_load(
+        &self,
+        attempts: &[ProvisionedResourceId],
+    ) -> Result<Vec<Machine>, Error>;
+
+    /// Makes the machine of an attempt, or updates it; leaves one alone that is to be gone,
+    /// or that was written under a newer claim. Returns it as it is then.
+    async fn machine_put(&self, partition: Partition, machine: &Machine) -> Result<Machine, Error>;
+
+    /// The machine is to be gone. It is at once, unless a person has to say so.
+    async fn machine_release(&self, attempt: ProvisionedResourceId) -> Result<(), Error>;
+
+    /// Those of a cluster, in the order of their attempts.
+    async fn machine_list(
+        &self,
+        partition: Partition,
+        page: Page<ProvisionedResourceId>,
+    ) -> Result<Listed<Machine>, Error>;
 
     async fn token_fetch(&self, id: BootstrapTokenId) -> Result<Option<BootstrapToken>, Error>;
 

@@ -4,8 +4,11 @@
 use std::time::Duration;
 
 use slipway_core::access::idempotency::Request;
+use slipway_core::broker::snapshot::ResourceSnapshot;
+use slipway_core::commit::Commit;
 use slipway_core::error::Refusal;
 use slipway_core::ids::{BootstrapTokenId, ResourceId};
+use slipway_core::nodes::reenrol;
 use slipway_core::nodes::token::{BootstrapToken, SecretHash, TokenKind, TokenText};
 use slipway_core::nodes::tokens_by_hand::{self, Issue};
 use slipway_core::secret::Secret;
@@ -34,6 +37,37 @@ pub async fn issue(
     reach::reach_resource(context, caller, resource).await?;
     let kind = TokenKind::parse(kind)
         .ok_or_else(|| Refusal::invalid("kind", "must be `node`, or left out"))?;
+    let rule = |snapshot: &_, issue| tokens_by_hand::issue(snapshot, issue, &actor);
+    issue_by(context, resource, kind, lifetime, request, &rule).await
+}
+
+/// Ends the silent or departed node of a resource and issues a token for its machine.
+pub async fn reenrol(
+    context: &Context,
+    caller: &Caller,
+    resource: ResourceId,
+    reason: &str,
+    lifetime: Option<Duration>,
+    request: Option<Request>,
+) -> Result<(BootstrapTokenId, Secret), Error> {
+    let actor = authorise(caller, Operation::ResourceReenrol)?;
+    reach::reach_resource(context, caller, resource).await?;
+    let reason = Reason::parse(reason)?;
+    let rule = |snapshot: &_, issue| reenrol::request(snapshot, issue, &reason, &actor);
+    let issued = issue_by(context, resource, TokenKind::Node, lifetime, request, &rule).await?;
+    tracing::info!(resource_id = %resource, "the machine of a resource may enrol again");
+    Ok(issued)
+}
+
+/// Draws a token and decides about it by this rule.
+async fn issue_by(
+    context: &Context,
+    resource: ResourceId,
+    kind: TokenKind,
+    lifetime: Option<Duration>,
+    request: Option<Request>,
+    rule: &(dyn Fn(&ResourceSnapshot, Issue) -> Result<Commit, Refusal> + Send + Sync),
+) -> Result<(BootstrapTokenId, Secret), Error> {
     let project = context.stores.access.project_of(Owned::Resource(resource)).await?;
     let project = project.ok_or(store::Error::NotFound { kind: ResourceId::KIND })?;
     let mut random = [0; 32];
@@ -51,7 +85,7 @@ pub async fn issue(
         .stores
         .broker
         .decide(ResourceKey::Resource(resource), &mut |snapshot| {
-            Ok(bind(tokens_by_hand::issue(snapshot, issue, &actor)?, record.as_ref()))
+            Ok(bind(rule(snapshot, issue)?, record.as_ref()))
         })
         .await?;
     context.wakes.wake();

@@ -225,7 +225,7 @@ fn with(history: RecentHistory, explanation: Explanation) -> Explanation {
 }
 
 async fn node(context: &Context, caller: &Caller, reference: &str) -> Result<Explanation, Error> {
-    let node = nodes::read::node(context, caller, id(reference)?).await?;
+    let (node, _) = nodes::read::node(context, caller, id(reference)?).await?;
     let of = AttemptFilter { resource: Some(node.resource_id), ..AttemptFilter::default() };
     let attempts = attempts(context, of).await?;
     // Newest first.

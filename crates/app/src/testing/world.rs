@@ -20,13 +20,15 @@ use slipway_core::catalog::blueprint_version::{
 };
 use slipway_core::catalog::parameters::{Parameter, ParameterSchema, ParameterType};
 use slipway_core::ids::{
-    BlueprintId, BlueprintVersionId, CloudCredentialId, CloudId, ClusterId, DeletionId, DrainId,
-    NodeId, Partition, ProjectId, ProvisionedResourceId, ResourceId,
+    BlueprintId, BlueprintVersionId, BootstrapTokenId, CloudCredentialId, CloudId, ClusterId,
+    DeletionId, DrainId, NodeId, Partition, ProjectId, ProvisionedResourceId, ResourceId,
 };
 use slipway_core::nodes::drain;
 use slipway_core::nodes::enrol::{Enrolment, enrol};
 use slipway_core::nodes::node::{CAPABILITY_DRAIN, Reported};
+use slipway_core::nodes::reenrol;
 use slipway_core::nodes::token::{SecretHash, TokenKind};
+use slipway_core::nodes::tokens_by_hand::Issue;
 use slipway_core::operations::control::Mode;
 use slipway_core::text::Reason;
 use slipway_core::{ErrorKind, Phase};
@@ -138,6 +140,7 @@ impl World {
             },
             blueprint_name: "Conformance".to_owned(),
             blueprint_description: "For the suite alone.".to_owned(),
+            manual_blueprint: None,
         }
     }
 
@@ -266,7 +269,7 @@ impl World {
     }
 
     pub(super) async fn leave(&self, node: NodeId) -> Result<(), Error> {
-        let mut rule = |snapshot: &ResourceSnapshot| drain::leave(snapshot, node);
+        let mut rule = |snapshot: &ResourceSnapshot| Ok(drain::leave(snapshot, node));
         self.store.broker.decide(ResourceKey::Node(node), &mut rule).await
     }
 
@@ -274,6 +277,21 @@ impl World {
         let reason = Reason::parse("the node is lost").expect("a valid reason");
         let mut rule = |snapshot: &ResourceSnapshot| drain::force(snapshot, &reason, &operator());
         self.store.broker.decide(ResourceKey::Resource(resource), &mut rule).await
+    }
+
+    /// The hash of the token with which the machine may enrol again.
+    pub(super) async fn reenrol(&self, resource: ResourceId) -> Result<SecretHash, Error> {
+        let issue = Issue {
+            id: BootstrapTokenId::new(self.uuid()),
+            hash: self.hash(),
+            kind: TokenKind::Node,
+            lifetime: Duration::from_secs(600),
+        };
+        let reason = Reason::parse("its disk was full").expect("a reason");
+        let mut rule =
+            |snapshot: &ResourceSnapshot| reenrol::request(snapshot, issue, &reason, &operator());
+        self.store.broker.decide(ResourceKey::Resource(resource), &mut rule).await?;
+        Ok(issue.hash)
     }
 
     /// The current token of the attempt.

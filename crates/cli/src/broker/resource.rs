@@ -1,6 +1,7 @@
 //! `slipway resource …`: what operators declare.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use clap::Subcommand;
 use serde_json::Value;
@@ -9,16 +10,18 @@ use slipway_wire::broker::{
 };
 use slipway_wire::catalog::{ParameterSchema, Relabel};
 use slipway_wire::deletion::Deletion;
-use slipway_wire::nodes::ForceDrain;
+use slipway_wire::nodes::{ConfirmGone, ForceDrain, IssuedToken, Reenrol};
 
 use super::target::{Gone, TargetArguments, find, find_id};
 use crate::arguments::{
-    DeletionArguments, PageArguments, WaitArguments, distinct, parse_pair, parse_parameter, typed,
+    DeletionArguments, PageArguments, WaitArguments, distinct, parse_duration, parse_pair,
+    parse_parameter, typed, whole_seconds,
 };
 use crate::catalog::blueprint;
 use crate::client::Listing;
 use crate::error::Error;
 use crate::kind::{Cells, Detail, Facts, Kind, Row};
+use crate::nodes::enrolment::{self, EnrolmentArguments};
 use crate::nodes::node;
 use crate::operations::explain;
 use crate::output::{dash_if_empty, name_and_id, observed, optional_time, or_dash, pairs, time};
@@ -155,6 +158,36 @@ pub enum ResourceCommand {
         #[command(flatten)]
         wait: WaitArguments,
     },
+    /// Let the machine of a resource enrol again, without replacing it
+    ///
+    /// For a node that left, that never reported, or that is unreachable because its machine
+    /// lost its identity. Its key ends, and a bootstrap token is shown this once: write it to
+    /// the machine's token file, remove the old identity, and restart the agent.
+    Reenrol {
+        #[command(flatten)]
+        target: TargetArguments,
+        /// Why its machine has to enrol again
+        #[arg(long)]
+        reason: String,
+        /// How long the token lives, from 5m to 24h
+        #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+        ttl: Option<Duration>,
+    },
+    /// Show once what a machine has to be booted with, so that its agent enrols
+    ///
+    /// Issues a bootstrap token; the one before no longer works.
+    Enrolment(EnrolmentArguments),
+    /// Say that the machine of a resource is gone, which people booted by hand
+    ///
+    /// Only after `slipway resource delete`. Switch the machine off or wipe it first: from
+    /// then on Slipway holds it for gone.
+    ConfirmGone {
+        #[command(flatten)]
+        target: TargetArguments,
+        /// How the machine went
+        #[arg(long)]
+        reason: String,
+    },
     /// Give up a deletion that can never end, because its substrate is lost for good
     ///
     /// The resource becomes Deleted although nobody proved it gone: `slipway leaks` lists
@@ -190,6 +223,11 @@ pub(crate) const EXAMPLES: &[&str] = &[
     "slipway resource retry web-2 --reason too-busy --param busy_seconds=1",
     "slipway resource attempts web-2",
     "slipway resource force-drain web-1 --reason node-is-lost --yes --wait",
+    "slipway resource reenrol web-1 --reason disk-was-full",
+    "slipway resource enrolment rack-7",
+    "slipway resource enrolment rack-7 --format env --ttl 30m",
+    "slipway resource enrolment rack-7 --format daemon-set --image registry.example/plexd:1.0",
+    "slipway resource confirm-gone rack-7 --reason switched-off",
     "slipway resource abandon web-1 --reason cluster-is-lost --confirm web-1",
 ];
 
@@ -405,6 +443,18 @@ pub(crate) async fn run(session: &mut Session<'_>, command: ResourceCommand) -> 
                 None => Goal::ReadyAfter(resource.attempt.number),
             };
             show_after(session, forced, goal, &wait).await
+        }
+        ResourceCommand::Reenrol { target, reason, ttl } => {
+            let ttl_seconds = ttl.map(|ttl| whole_seconds("--ttl", ttl)).transpose()?;
+            let resource = find(&session.client, &target, Gone::Refused).await?;
+            let path = ["resources", &resource.id, "reenrol"];
+            session.post::<IssuedToken>(&path, &Reenrol { reason, ttl_seconds }).await
+        }
+        ResourceCommand::Enrolment(arguments) => enrolment::show(session, &arguments).await,
+        ResourceCommand::ConfirmGone { target, reason } => {
+            let resource = find(&session.client, &target, Gone::Refused).await?;
+            let path = ["resources", &resource.id, "confirm-gone"];
+            session.post::<Resource>(&path, &ConfirmGone { reason }).await
         }
         ResourceCommand::Abandon { target, reason, confirm } => {
             session.terminal.can_type(confirm.as_deref())?;

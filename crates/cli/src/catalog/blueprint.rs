@@ -30,7 +30,7 @@ pub enum BlueprintCommand {
         /// What it makes
         #[arg(long, default_value = "")]
         description: String,
-        /// Who makes it: local or crossplane
+        /// Who makes it: local, crossplane or manual
         #[arg(long)]
         engine: String,
     },

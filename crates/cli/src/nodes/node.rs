@@ -43,6 +43,8 @@ impl Row for Node {
         };
         vec![
             ("HOSTNAME", self.hostname.clone()),
+            ("RESOURCE", or_dash(self.resource.as_deref())),
+            ("PROJECT", or_dash(self.project.as_deref())),
             ("STATE", state),
             ("REACHABILITY", self.reachability.clone()),
             ("LAST HEARTBEAT", or_dash(self.last_heartbeat_at.as_deref())),
@@ -64,7 +66,8 @@ impl Detail for Node {
         vec![
             ("id", Some(self.id.clone())),
             ("hostname", Some(self.hostname.clone())),
-            ("resource", Some(self.resource_id.clone())),
+            ("resource", Some(self.resource.as_ref().unwrap_or(&self.resource_id).clone())),
+            ("project", Some(self.project.as_ref().unwrap_or(&self.project_id).clone())),
             ("registered", Some(yes_no(self.registered))),
             ("reachability", Some(self.reachability.clone())),
             ("mesh ip", self.mesh_ip.clone()),

@@ -21,7 +21,9 @@ const NOW: &str = "2026-01-31T12:42:00Z";
 fn mk_node() -> Node {
     Node {
         id: "0192f0c1-0000-7000-8000-00000000000a".to_owned(),
+        project: Some("default".to_owned()),
         project_id: "0192f0c1-0000-7000-8000-000000000001".to_owned(),
+        resource: Some("web-1".to_owned()),
         resource_id: "0192f0c1-0000-7000-8000-000000000002".to_owned(),
         provisioned_resource_id: "0192f0c1-0000-7000-8000-000000000003".to_owned(),
         hostname: "web-1".to_owned(),

@@ -17,7 +17,7 @@ pub enum ClusterCommand {
     Create {
         /// Lowercase letters, digits and hyphens
         name: String,
-        /// local or crossplane
+        /// local, crossplane or manual
         #[arg(long)]
         engine: String,
         /// What the namespaces of projects begin with

@@ -136,6 +136,7 @@ async fn answer(State(script): State<Arc<Script>>, request: Request) -> Response
 
 /// The binary has real renderers; these only show that the commands call them.
 const RENDERERS: Renderers = Renderers {
+    cloud_init: |machine| Ok(format!("cloud-init of {}", machine.hostname)),
     faults: |_, version| match version.xrd.contains("broken") {
         true => vec![FieldError {
             field: "xrd".to_owned(),

@@ -15,7 +15,7 @@ use crate::broker::phase::{Action, Composite, NodeFact, Observed, Phase, next};
 use crate::broker::snapshot::ResourceSnapshot;
 use crate::nodes::drain;
 use crate::nodes::node::Node;
-use crate::nodes::token::{TokenDecision, TokenLifetimes, decide_token};
+use crate::nodes::token::{TokenDecision, TokenLifetimes, decide_token, decide_token_by_hand};
 use crate::operations::control::Mode;
 use crate::placement::namespace::Placement;
 use crate::time::Timestamp;
@@ -198,8 +198,11 @@ fn apply(
         return Err(Obstacle::new(BlockerCode::SubstrateUnknown, message));
     }
     let node = snapshot.node_fact();
-    let lifetimes = facts.token_lifetimes;
-    let token = decide_token(snapshot.token.as_ref(), report.carried(), node, lifetimes, now);
+    let (token, lifetimes) = (snapshot.token.as_ref(), facts.token_lifetimes);
+    let token = match snapshot.blueprint.engine.carries_token() {
+        true => decide_token(token, report.carried(), node, lifetimes, now),
+        false => decide_token_by_hand(token, node),
+    };
     match token {
         // An apply would change nothing: the object is ready, has no drift, and
         // its token is in place.
@@ -218,7 +221,7 @@ fn apply(
 const fn hold_message(code: BlockerCode) -> &'static str {
     match code {
         BlockerCode::NodeLeft => {
-            "the node left by itself and its bootstrap token is consumed; retry or delete the resource"
+            "the node left by itself and its bootstrap token is consumed; let the machine enrol again, or retry or delete the resource"
         }
         _ => "the bootstrap token reached its maximum lifetime and no node enrolled with it",
     }

@@ -17,8 +17,9 @@ use crate::broker::prepare::{Read, check_claim, fence};
 use crate::broker::resource::Resource;
 use crate::broker::snapshot::ResourceSnapshot;
 use crate::broker::teardown::Scope;
-use crate::broker::waiting::phase_deadline;
+use crate::broker::waiting::{heartbeat_deadline, phase_deadline};
 use crate::broker::{deletion_verification, event, flapping, retry};
+use crate::catalog::blueprint_version::Engine;
 use crate::commit::{Commit, Recheck, Release, StateChange, Write};
 use crate::deletion::DeletionWrite;
 use crate::deletion::record::{Deletion, DeletionState};
@@ -358,6 +359,17 @@ fn assess(
     if let Outcome::Withheld { code, message, evidence } = &tick.outcome {
         blockers.push(raise(*code, message.clone(), evidence.clone()));
     }
+    let unconfirmed = snapshot.blueprint.engine == Engine::Manual
+        && attempt.phase() == Phase::Deprovisioning
+        && matches!(tick.decision.observed.composite, Composite::Present { terminating: true, .. });
+    if unconfirmed {
+        blockers.push(raise(
+            BlockerCode::MachineNotConfirmedGone,
+            "no node is registered any more; nobody but a person can say that its machine is gone"
+                .to_owned(),
+            evidence(tick),
+        ));
+    }
     let withheld = matches!(tick.outcome, Outcome::Withheld { .. });
     let node = snapshot.node.as_ref().filter(|node| node.is_registered());
     let code = match (BlockerCode::of_overdue(attempt.phase()), node) {
@@ -367,6 +379,7 @@ fn assess(
         (Some(BlockerCode::NodeNotDraining), Some(node)) if withheld && node.drain.is_none() => {
             None
         }
+        (Some(BlockerCode::DeprovisioningOverdue), _) if unconfirmed => None,
         (code, _) => code,
     };
     if let (Some(deadline), Some(code)) = (
@@ -374,6 +387,23 @@ fn assess(
         code,
     ) {
         blockers.push(overdue(snapshot, attempt, tick, code, deadline, next_retry_at));
+    }
+    if let Some((node, deadline)) = heartbeat_deadline(snapshot, attempt, &tick.pace.deadlines)
+        && now >= deadline
+    {
+        blockers.push(raise(
+            BlockerCode::NodeSilent,
+            format!(
+                "node `{}` ({}) enrolled and sent no heartbeat until {deadline}; it may not have stored its identity",
+                node.hostname, node.id
+            ),
+            json!({
+                "node_id": node.id,
+                "hostname": node.hostname,
+                "registered_at": node.registered_at,
+                "deadline": deadline,
+            }),
+        ));
     }
     blockers.extend(flapping::blocker(snapshot, attempt, &tick.pace.deadlines, next_retry_at));
     blocker::merge(&snapshot.blockers, blockers)

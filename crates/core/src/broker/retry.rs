@@ -114,7 +114,8 @@ pub fn request_corrected(
 fn stuck(snapshot: &ResourceSnapshot) -> Result<(ProvisionedResource, Option<Write>), Refusal> {
     let attempt = &snapshot.attempt;
     let given_up = |blocker: &&Blocker| {
-        matches!(blocker.code, BlockerCode::NodeLeft | BlockerCode::TokenCapReached)
+        use BlockerCode::{NodeLeft, NodeSilent, TokenCapReached};
+        matches!(blocker.code, NodeLeft | NodeSilent | TokenCapReached)
     };
     let given_up = snapshot.blockers.iter().find(given_up);
     match (attempt.request_deletion(snapshot.now), given_up) {
@@ -131,8 +132,8 @@ fn stuck(snapshot: &ResourceSnapshot) -> Result<(ProvisionedResource, Option<Wri
         (DeletionRequest::Accepted(_) | DeletionRequest::AlreadyLeaving, _) => Err(Refusal::new(
             ErrorKind::NothingToRetry,
             format!(
-                "resource `{}` is {}; retry is for one that is Failed, or whose node left or \
-                 never enrolled",
+                "resource `{}` is {}; retry is for one that is Failed, or whose node left, never \
+                 enrolled or never reported",
                 snapshot.resource.handle,
                 attempt.phase()
             ),

@@ -9,7 +9,10 @@ use crate::broker::attempt::ProvisionedResource;
 use crate::broker::flapping::flapping_deadline;
 use crate::broker::phase::Phase;
 use crate::broker::snapshot::ResourceSnapshot;
+use crate::catalog::blueprint_version::Engine;
 use crate::ids::Partition;
+use crate::nodes::node::Node;
+use crate::nodes::token::BootstrapToken;
 use crate::time::Timestamp;
 
 /// When the wait becomes a blocker, by phase or flapping window, whichever is earlier.
@@ -17,6 +20,18 @@ pub fn shown_deadline(snapshot: &ResourceSnapshot, deadlines: &Deadlines) -> Opt
     let attempt = &snapshot.attempt;
     let flapping = flapping_deadline(attempt, deadlines);
     phase_deadline(snapshot, attempt, deadlines).into_iter().chain(flapping).min()
+}
+
+/// The node of `attempt` that has not sent a heartbeat, and until when that is normal. Not
+/// during a teardown: its drain has a deadline of its own.
+pub(crate) fn heartbeat_deadline<'a>(
+    snapshot: &'a ResourceSnapshot,
+    attempt: &ProvisionedResource,
+    deadlines: &Deadlines,
+) -> Option<(&'a Node, Timestamp)> {
+    let node = snapshot.node.as_ref().filter(|node| node.is_silent())?;
+    let waits = !attempt.phase().is_deletion() && attempt.phase() != Phase::Failed;
+    waits.then(|| (node, node.registered_at.plus(deadlines.first_heartbeat)))
 }
 
 /// When the phase of `attempt` is overdue.
@@ -47,6 +62,8 @@ fn began(snapshot: &ResourceSnapshot, attempt: &ProvisionedResource) -> Timestam
 /// nothing has to.
 pub fn waiting_for(snapshot: &ResourceSnapshot) -> Option<String> {
     let node = snapshot.node.as_ref().filter(|node| node.is_registered());
+    let by_hand = snapshot.blueprint.engine == Engine::Manual;
+    let usable = |token: &BootstrapToken| token.is_usable(snapshot.now);
     match snapshot.attempt.phase() {
         Phase::Pending => Some(match &snapshot.placement {
             None => "the project to be placed on a cluster".to_owned(),
@@ -60,6 +77,9 @@ pub fn waiting_for(snapshot: &ResourceSnapshot) -> Option<String> {
         Phase::Enrolling if snapshot.token.as_ref().is_some_and(|t| t.consumed.is_some()) => {
             Some("a person: the node left and its bootstrap token is consumed".to_owned())
         }
+        Phase::Enrolling if by_hand && !snapshot.token.as_ref().is_some_and(usable) => Some(
+            "somebody to boot its machine with what `slipway resource enrolment` shows".to_owned(),
+        ),
         Phase::Enrolling => Some("the node agent to enrol with its bootstrap token".to_owned()),
         Phase::Deregistering => Some(match node {
             Some(node) if node.can_drain() => {
@@ -68,6 +88,9 @@ pub fn waiting_for(snapshot: &ResourceSnapshot) -> Option<String> {
             Some(node) => format!("node `{}` ({}) to be deregistered", node.hostname, node.id),
             None => "the next observation of the substrate".to_owned(),
         }),
+        Phase::Deprovisioning if by_hand => {
+            Some("somebody to say that its machine is gone".to_owned())
+        }
         Phase::Deprovisioning => Some("the substrate to be gone, proven by its absence".to_owned()),
         Phase::Deleted if snapshot.attempt.abandoned_at().is_some() => None,
         Phase::Deleted if snapshot.attempt.absence_proven_at().is_none() => {
@@ -76,7 +99,15 @@ pub fn waiting_for(snapshot: &ResourceSnapshot) -> Option<String> {
                 None => "the second proof of its absence".to_owned(),
             })
         }
-        Phase::Ready | Phase::Failed | Phase::Deleted => None,
+        // Only once it is late: every node is silent at first.
+        Phase::Ready => {
+            let late = snapshot.blockers.iter().any(|one| one.code == BlockerCode::NodeSilent);
+            let node = node.filter(|node| late && node.is_silent());
+            node.map(|node| {
+                format!("the first heartbeat of node `{}` ({})", node.hostname, node.id)
+            })
+        }
+        Phase::Failed | Phase::Deleted => None,
     }
 }
 

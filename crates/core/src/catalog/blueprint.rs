@@ -270,14 +270,14 @@ pub fn publish(
     }
     let composite = match blueprint.engine {
         Engine::Crossplane => Some(documents.clone()?),
-        Engine::Local | Engine::Hetzner if content.install_definitions => {
+        Engine::Local | Engine::Manual | Engine::Hetzner if content.install_definitions => {
             let problem = format!(
                 "is for engine crossplane, and `{}` is of engine {}; publish it without",
                 blueprint.slug, blueprint.engine
             );
             return Err(Refusal::invalid("install_definitions", problem));
         }
-        Engine::Local | Engine::Hetzner => None,
+        Engine::Local | Engine::Manual | Engine::Hetzner => None,
     };
     let version = PublishedVersion {
         id,

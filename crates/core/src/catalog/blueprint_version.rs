@@ -12,6 +12,8 @@ closed_set!(
     Engine {
         Local => "local",
         Crossplane => "crossplane",
+        /// Nobody: people boot the machine, and say when it is gone.
+        Manual => "manual",
         /// A reserved name. No engine serves it, so nothing new may name it; a row of an
         /// earlier version may.
         Hetzner => "hetzner",
@@ -26,10 +28,16 @@ impl Engine {
     }
 
     /// The engines that something new may name.
-    pub const OFFERED: [Self; 2] = [Self::Local, Self::Crossplane];
+    pub const OFFERED: [Self; 3] = [Self::Local, Self::Crossplane, Self::Manual];
 
     pub fn is_offered(self) -> bool {
         Self::OFFERED.contains(&self)
+    }
+
+    /// Whether its object carries a bootstrap token to the machine. Where it does not, a
+    /// person does, and the loop mints none.
+    pub const fn carries_token(self) -> bool {
+        !matches!(self, Self::Manual)
     }
 
     /// The engine that a field of a request names; the refusal lists those that are offered.
@@ -121,7 +129,7 @@ mod tests {
         }
         let refusal = Engine::parse_offered("engine", Engine::Hetzner.as_str()).unwrap_err();
         assert_eq!(refusal.field.as_deref(), Some("engine"));
-        assert!(refusal.message.ends_with("must be one of local, crossplane"), "{refusal}");
+        assert!(refusal.message.ends_with("must be one of local, crossplane, manual"), "{refusal}");
         assert_eq!(Engine::parse("hetzner"), Some(Engine::Hetzner));
     }
 }

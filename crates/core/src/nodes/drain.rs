@@ -65,11 +65,11 @@ pub fn acknowledge(
     Ok(leaving(snapshot, deregister(node, DeregisteredHow::Acknowledged, None, &actor, snapshot)))
 }
 
-/// A node leaves by itself.
-pub fn leave(snapshot: &ResourceSnapshot, node_id: NodeId) -> Result<Commit, Refusal> {
-    let node = registered(snapshot, node_id)?;
+/// A node leaves by itself; repeated, it changes nothing.
+pub fn leave(snapshot: &ResourceSnapshot, node_id: NodeId) -> Commit {
+    let Ok(node) = registered(snapshot, node_id) else { return Commit::default() };
     let actor = Actor::new(format!("node:{node_id}"));
-    Ok(leaving(snapshot, deregister(node, DeregisteredHow::Left, None, &actor, snapshot)))
+    leaving(snapshot, deregister(node, DeregisteredHow::Left, None, &actor, snapshot))
 }
 
 /// A person decides not to wait for the node. Its key is revoked; its current

@@ -13,7 +13,7 @@ use crate::ids::{NodeId, ProjectId, ResourceId, Revision};
 use crate::nodes::NodesWrite;
 use crate::nodes::mesh::MeshPool;
 use crate::nodes::node::{Node, Reported};
-use crate::nodes::token::{BootstrapToken, Consumption, SecretHash, TokenKind};
+use crate::nodes::token::{BootstrapToken, Consumption, SecretHash, TokenKind, TokenState};
 
 /// What an enrolment is decided on: the resource that the token belongs to, its
 /// row locked, and an address of its project's mesh, its row locked. Another
@@ -89,32 +89,22 @@ pub fn enrol(known: &EnrolSnapshot, enrolment: &Enrolment) -> Result<Enrolled, R
     let Some(token) = snapshot.token.as_ref().filter(|token| token.hash == enrolment.token_hash)
     else {
         // The token was replaced: the attempt records another one. The answer
-        // tells its bearer whether it was used before.
-        let used = snapshot.presented.as_ref().is_some_and(|token| token.consumed.is_some());
-        return Err(if used { consumed() } else { revoked() });
+        // tells its bearer what became of it before.
+        let presented = snapshot.presented.as_ref();
+        return Err(match presented.map(|token| (token, token.state(now))) {
+            Some((_, TokenState::Consumed)) => consumed(),
+            Some((token, TokenState::Expired)) => expired(token, snapshot),
+            _ => revoked(snapshot),
+        });
     };
     check_binding(snapshot, token, enrolment)?;
     if let Some(consumption) = &token.consumed {
         return answer_again(snapshot, consumption, enrolment);
     }
-    if token.revoked_at.is_some() {
-        return Err(revoked());
-    }
-    if now >= token.expires_at {
-        return Err(Refusal::new(
-            ErrorKind::TokenExpired,
-            if now >= token.hard_expires_at {
-                format!(
-                    "the bootstrap token expired at {} and reached its longest life; issue one with `slipway token issue`",
-                    token.expires_at
-                )
-            } else {
-                format!(
-                    "the bootstrap token expired at {}; the next apply mints another, or issue one with `slipway token issue`",
-                    token.expires_at
-                )
-            },
-        ));
+    match token.state(now) {
+        TokenState::Revoked => return Err(revoked(snapshot)),
+        TokenState::Expired => return Err(expired(token, snapshot)),
+        TokenState::Usable | TokenState::Consumed => {}
     }
     if known.nonce_taken {
         return Err(Refusal::new(
@@ -143,6 +133,7 @@ pub fn enrol(known: &EnrolSnapshot, enrolment: &Enrolment) -> Result<Enrolled, R
         hostname: enrolment.hostname.clone(),
         public_key: enrolment.public_key,
         key_hash: Some(enrolment.key_hash),
+        former_key_hash: None,
         capabilities: enrolment.capabilities.clone(),
         mesh,
         reported: enrolment.reported.clone(),
@@ -258,11 +249,35 @@ fn consumed() -> Refusal {
     )
 }
 
-fn revoked() -> Refusal {
-    Refusal::new(
-        ErrorKind::TokenRevoked,
-        "the bootstrap token was revoked; issue another with `slipway token issue`",
-    )
+fn revoked(snapshot: &ResourceSnapshot) -> Refusal {
+    let handle = &snapshot.resource.handle;
+    let message = format!(
+        "the bootstrap token was revoked; issue another with `slipway token issue {handle}`"
+    );
+    Refusal::new(ErrorKind::TokenRevoked, message)
+}
+
+/// Says where the next one is: in the document of the resource, unless nothing puts
+/// one there.
+fn expired(token: &BootstrapToken, snapshot: &ResourceSnapshot) -> Refusal {
+    let (at, handle) = (token.expires_at, &snapshot.resource.handle);
+    let by_hand = format!("issue one with `slipway token issue {handle}`");
+    let current = snapshot.token.as_ref();
+    let next = match current.filter(|current| current.id != token.id) {
+        Some(current) if current.issued_by.is_some() => {
+            format!("somebody issued another by hand since; take that, or {by_hand}")
+        }
+        Some(_) => format!(
+            "another is in the current document of resource `{handle}`; start the agent with that, or {by_hand}"
+        ),
+        None if snapshot.now >= token.hard_expires_at => {
+            format!("it reached its longest life; {by_hand}")
+        }
+        None => format!(
+            "the next apply puts another into the document of resource `{handle}`; start the agent with that, or {by_hand}"
+        ),
+    };
+    Refusal::new(ErrorKind::TokenExpired, format!("the bootstrap token expired at {at}; {next}"))
 }
 
 #[cfg(test)]

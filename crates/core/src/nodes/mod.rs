@@ -8,6 +8,8 @@ pub mod write;
 
 pub mod drain;
 pub mod enrol;
+pub mod machine;
+pub mod reenrol;
 pub mod tokens_by_hand;
 
 pub use write::NodesWrite;

@@ -29,6 +29,8 @@ closed_set!(
         Forced => "forced",
         /// It left by itself.
         Left => "left",
+        /// A person let its machine enrol again.
+        Reenrolled => "reenrolled",
     }
 );
 
@@ -100,6 +102,9 @@ pub struct Node {
     pub public_key: [u8; 32],
     /// The hash of its key; `None` once the key is revoked.
     pub key_hash: Option<SecretHash>,
+    /// The hash of the key that was revoked. It admits to nothing: it says that a
+    /// repeated deregister comes from this node.
+    pub former_key_hash: Option<SecretHash>,
     pub capabilities: Vec<String>,
     /// Stays when the node has left; another node may then have the same one.
     pub mesh: MeshAddress,
@@ -116,13 +121,24 @@ impl Node {
         self.deregistration.is_none()
     }
 
+    /// Whether it enrolled and was never heard of since: its machine may not have stored
+    /// its identity.
+    pub const fn is_silent(&self) -> bool {
+        self.is_registered() && self.last_heartbeat_at.is_none()
+    }
+
     pub fn can_drain(&self) -> bool {
         self.capabilities.iter().any(|capability| capability == CAPABILITY_DRAIN)
     }
 
     /// Takes the node out of the registry and revokes its key.
     pub(crate) fn deregistered(&self, deregistration: Deregistration) -> Self {
-        Self { key_hash: None, deregistration: Some(deregistration), ..self.clone() }
+        Self {
+            key_hash: None,
+            former_key_hash: self.key_hash,
+            deregistration: Some(deregistration),
+            ..self.clone()
+        }
     }
 
     pub fn reachability(&self, now: Timestamp) -> Reachability {

@@ -161,11 +161,31 @@ pub struct BootstrapToken {
 }
 
 impl BootstrapToken {
-    /// Neither used, nor revoked, nor expired.
+    /// A token that had expired before another replaced it stays expired: that is why it
+    /// was not used.
+    pub fn state(&self, now: Timestamp) -> TokenState {
+        match (&self.consumed, self.revoked_at) {
+            (Some(_), _) => TokenState::Consumed,
+            (None, Some(at)) if at < self.expires_at => TokenState::Revoked,
+            (None, None) if now < self.expires_at => TokenState::Usable,
+            (None, _) => TokenState::Expired,
+        }
+    }
+
     pub fn is_usable(&self, now: Timestamp) -> bool {
-        self.consumed.is_none() && self.revoked_at.is_none() && now < self.expires_at
+        self.state(now) == TokenState::Usable
     }
 }
+
+closed_set!(
+    /// What a token is good for.
+    TokenState {
+        Usable => "usable",
+        Consumed => "consumed",
+        Revoked => "revoked",
+        Expired => "expired",
+    }
+);
 
 /// What the live object says about the token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -255,6 +275,15 @@ pub fn decide_token(
         TokenDecision::Slide { expires_at: reach }
     } else {
         TokenDecision::Keep
+    }
+}
+
+/// The same where a person brings the token to the machine: the loop mints none.
+pub fn decide_token_by_hand(token: Option<&BootstrapToken>, node: NodeFact) -> TokenDecision {
+    let used = token.is_some_and(|token| token.consumed.is_some());
+    match node {
+        NodeFact::Absent if used => TokenDecision::Hold(BlockerCode::NodeLeft),
+        NodeFact::Absent | NodeFact::Registered | NodeFact::NotExpected => TokenDecision::Keep,
     }
 }
 
@@ -404,6 +433,43 @@ mod tests {
         for (name, token, carried, node, now, expected) in table {
             assert_eq!(decide_token(token, carried, node, LIFETIMES, at(now)), expected, "{name}");
         }
+    }
+
+    #[test]
+    fn a_token_that_expired_first_stays_expired() {
+        let token = mk_token(1_000, 1_100, 2_000);
+        let revoked = |seconds| BootstrapToken { revoked_at: Some(at(seconds)), ..token.clone() };
+        for (token, now, expected) in [
+            (token.clone(), 1_099, TokenState::Usable),
+            (token.clone(), 1_100, TokenState::Expired),
+            (revoked(1_099), 1_099, TokenState::Revoked),
+            (revoked(1_099), 1_200, TokenState::Revoked),
+            (revoked(1_100), 1_200, TokenState::Expired),
+            // The clock went back.
+            (revoked(1_100), 1_050, TokenState::Expired),
+        ] {
+            assert_eq!(token.state(at(now)), expected, "{token:?} at {now}");
+        }
+    }
+
+    #[test]
+    fn the_loop_mints_nothing_that_a_person_brings() {
+        let token = mk_token(1_000, 1_100, 2_000);
+        let used = BootstrapToken {
+            consumed: Some(Consumption {
+                at: at(1_010),
+                nonce: None,
+                node_id: NodeId::new(Uuid::from_u128(5)),
+                public_key: [1; 32],
+            }),
+            ..token.clone()
+        };
+        for token in [None, Some(&token)] {
+            assert_eq!(decide_token_by_hand(token, NodeFact::Absent), TokenDecision::Keep);
+        }
+        let left = TokenDecision::Hold(BlockerCode::NodeLeft);
+        assert_eq!(decide_token_by_hand(Some(&used), NodeFact::Absent), left);
+        assert_eq!(decide_token_by_hand(Some(&used), NodeFact::Registered), TokenDecision::Keep);
     }
 
     #[test]

@@ -36,6 +36,13 @@ pub struct Issue {
 
 /// Issues a token for the attempt, if a node may still enrol for it.
 pub fn issue(snapshot: &ResourceSnapshot, issue: Issue, actor: &Actor) -> Result<Commit, Refusal> {
+    check_issue(&issue)?;
+    check_waiting(snapshot)?;
+    Ok(replace_token(snapshot, issue, actor))
+}
+
+/// Checks what the person asked for.
+pub(crate) fn check_issue(issue: &Issue) -> Result<(), Refusal> {
     if issue.kind != TokenKind::Node {
         return Err(Refusal::invalid("kind", "must be `node`; bridges are not supported"));
     }
@@ -43,14 +50,18 @@ pub fn issue(snapshot: &ResourceSnapshot, issue: Issue, actor: &Actor) -> Result
         let (least, most) = (LIFETIME_MIN.as_secs(), LIFETIME_MAX.as_secs());
         return Err(Refusal::invalid("ttl_seconds", format!("must be from {least} to {most}")));
     }
-    check_waiting(snapshot)?;
+    Ok(())
+}
+
+/// Inserts the token and makes it the one of the attempt; one that was not used ends.
+pub(crate) fn replace_token(snapshot: &ResourceSnapshot, issue: Issue, actor: &Actor) -> Commit {
     let now = snapshot.now;
     let expires_at = now.plus(issue.lifetime);
     // The loop keeps the rest of the cap, in case this token is not used.
     let cap = snapshot.token.as_ref().map_or(expires_at, |token| token.hard_expires_at);
     let attempt = snapshot.attempt.with_bootstrap_token(issue.id);
     let mut commit = Commit::default();
-    let unused = |token: &&BootstrapToken| token.revoked_at.is_none();
+    let unused = |token: &&BootstrapToken| token.consumed.is_none() && token.revoked_at.is_none();
     let replaced = snapshot.token.as_ref().filter(unused);
     if let Some(old) = replaced {
         let revoked = BootstrapToken { revoked_at: Some(now), ..old.clone() };
@@ -76,7 +87,7 @@ pub fn issue(snapshot: &ResourceSnapshot, issue: Issue, actor: &Actor) -> Result
     })));
     commit.wakes.push(attempt.id().into());
     commit.writes.push(Write::Broker(BrokerWrite::AttemptUpdate(attempt)));
-    Ok(commit)
+    commit
 }
 
 /// Refuses unless the attempt waits for a node that has not enrolled yet.
@@ -85,14 +96,19 @@ fn check_waiting(snapshot: &ResourceSnapshot) -> Result<(), Refusal> {
     let problem = match (phase, snapshot.node_fact()) {
         (_, NodeFact::NotExpected) => "has a blueprint without a node".to_owned(),
         (_, NodeFact::Registered) => "has its node already".to_owned(),
-        // Not in Pending: the loop mints a token with the first apply and would
+        // Not in Pending if the loop mints a token with the first apply: it would
         // revoke this one.
-        (Phase::Provisioning | Phase::Enrolling, NodeFact::Absent) => {
+        (Phase::Pending | Phase::Provisioning | Phase::Enrolling, NodeFact::Absent)
+            if phase != Phase::Pending || !snapshot.blueprint.engine.carries_token() =>
+        {
             let used = snapshot.token.as_ref().is_some_and(|token| token.consumed.is_some());
             if !used {
                 return Ok(());
             }
-            "had a node, which left; retry it to get another".to_owned()
+            format!(
+                "had a node, which left; let its machine enrol again with `slipway resource reenrol {}`",
+                snapshot.resource.handle
+            )
         }
         (phase, NodeFact::Absent) => {
             format!("is {phase}; a token is issued in Provisioning and Enrolling")
@@ -157,9 +173,12 @@ fn audit(
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use uuid::Uuid;
 
     use super::*;
+    use crate::catalog::blueprint_version::Engine;
     use crate::fixtures::{at, mk_actor, mk_node, mk_snapshot, mk_token};
     use crate::nodes::token::{Carried, Consumption, TokenDecision, TokenLifetimes, decide_token};
 
@@ -214,6 +233,10 @@ mod tests {
             let enrolled = ResourceSnapshot { node: Some(mk_node()), ..snapshot };
             assert_eq!(refused(&enrolled), Err(ErrorKind::NotEnrolling), "{phase}");
         }
+        // Where the loop mints none, there is no apply to wait for.
+        let mut by_hand = mk_snapshot(Phase::Pending);
+        Arc::make_mut(&mut by_hand.blueprint).engine = Engine::Manual;
+        assert_eq!(refused(&by_hand), Ok(()));
         let mut left = mk_snapshot(Phase::Enrolling);
         left.token = Some(used());
         assert_eq!(refused(&left), Err(ErrorKind::NotEnrolling));

@@ -1,5 +1,6 @@
 //! What decisions write to the tables of nodes and tokens.
 
+use crate::ids::ProvisionedResourceId;
 use crate::nodes::node::Node;
 use crate::nodes::token::BootstrapToken;
 
@@ -10,4 +11,6 @@ pub enum NodesWrite {
     TokenUpdate(BootstrapToken),
     NodeInsert(Node),
     NodeUpdate(Node),
+    /// The machine of an attempt of engine manual is gone.
+    MachineRemove(ProvisionedResourceId),
 }

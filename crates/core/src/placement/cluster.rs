@@ -158,8 +158,10 @@ impl Cluster {
     /// known; elsewhere somebody has to create it first.
     pub fn first_phase(&self) -> NamespacePhase {
         match (self.engine, &self.substrate_uid) {
-            (Engine::Local, Some(_)) => NamespacePhase::Ready,
-            (Engine::Local | Engine::Crossplane | Engine::Hetzner, _) => NamespacePhase::Pending,
+            (Engine::Local | Engine::Manual, Some(_)) => NamespacePhase::Ready,
+            (Engine::Local | Engine::Crossplane | Engine::Manual | Engine::Hetzner, _) => {
+                NamespacePhase::Pending
+            }
         }
     }
 }
@@ -182,6 +184,7 @@ pub struct NewCluster {
 }
 
 /// Creates it without `substrate_uid`: the replica that first serves the cluster sets it.
+/// One of engine manual is nothing but this row, so its id is its identity.
 pub fn create(
     snapshot: &ClusterSnapshot,
     new: &NewCluster,
@@ -194,7 +197,7 @@ pub fn create(
                 "is missing: say how the cluster is reached, in-cluster or kubeconfig/<name>";
             return Err(Refusal::invalid("access", problem));
         }
-        (Engine::Local | Engine::Hetzner, Some(_)) => {
+        (Engine::Local | Engine::Manual | Engine::Hetzner, Some(_)) => {
             let problem = format!(
                 "is for the engine crossplane; a cluster of the engine {} takes none",
                 new.engine
@@ -207,7 +210,7 @@ pub fn create(
         id: new.id,
         name: new.name.clone(),
         engine: new.engine,
-        substrate_uid: None,
+        substrate_uid: (new.engine == Engine::Manual).then(|| new.id.to_string()),
         namespace_prefix: new.namespace_prefix.clone(),
         region: new.region.clone(),
         access: new.access.clone(),

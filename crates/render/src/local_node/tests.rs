@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use serde_json::json;
 use slipway_core::broker::attempt::{ProvisionedResource, StoredAttempt};
 use slipway_core::broker::phase::Phase;
 use slipway_core::catalog::blueprint_version::MeshRole;

@@ -10,7 +10,7 @@ use slipway_app::broker::declare::Declare;
 use slipway_app::broker::port::{Blocked, ResourceFilter};
 use slipway_app::broker::{abandon, declare, delete, read, relabel, retry};
 use slipway_app::catalog::projects;
-use slipway_app::nodes::force;
+use slipway_app::nodes::{force, machine};
 use slipway_core::blocker::BlockerCode;
 use slipway_core::broker::phase::Phase;
 use slipway_core::broker::retry::Corrections;
@@ -27,7 +27,7 @@ use slipway_wire::broker::{
     Abandon, Attempt, AttemptSummary, DeclareResource, Resource, ResourceDetail, Retry,
 };
 use slipway_wire::catalog::{EffectiveLabel, Relabel};
-use slipway_wire::nodes::ForceDrain;
+use slipway_wire::nodes::{ConfirmGone, ForceDrain};
 
 use super::explain;
 use crate::deletion;
@@ -156,6 +156,15 @@ pub(super) async fn force_drain(
     Body(body): Body<ForceDrain>,
 ) -> Answered {
     force::force_drain(&call.context, &call.caller, id, &body.reason).await?;
+    Ok(accepted(id, fetch(&call, id).await?))
+}
+
+pub(super) async fn confirm_gone(
+    call: Call,
+    Id(id): Id<ResourceId>,
+    Body(body): Body<ConfirmGone>,
+) -> Answered {
+    machine::confirm_gone(&call.context, &call.caller, id, &body.reason).await?;
     Ok(accepted(id, fetch(&call, id).await?))
 }
 

@@ -6,7 +6,7 @@ use slipway_wire::broker::{
 };
 use slipway_wire::catalog::Relabel;
 use slipway_wire::deletion::Deletion;
-use slipway_wire::nodes::ForceDrain;
+use slipway_wire::nodes::{ConfirmGone, ForceDrain};
 use slipway_wire::operations::Explanation;
 
 use super::{explain, resources};
@@ -36,6 +36,8 @@ pub(crate) fn rows() -> Vec<Route> {
             .body::<ForceDrain>().one::<Resource>().statuses(&[202]),
         post  ("/resources/{id}/retry",       ResourceRetry,   resources::retry,       "Retry a failed resource, as declared or with corrections")
             .body::<Retry>().one::<Resource>().statuses(&[202]),
+        post  ("/resources/{id}/confirm-gone", ResourceConfirmGone, resources::confirm_gone, "Say that the machine of a resource of engine manual is gone")
+            .body::<ConfirmGone>().one::<Resource>().statuses(&[202]),
         post  ("/resources/{id}/abandon",     ResourceAbandon, resources::abandon,     "Abandon a resource whose deletion can never end")
             .body::<Abandon>().one::<Resource>(),
         get   ("/explain/{reference}",        ResourceRead,    explain::any,           "Explain whatever has this handle, this id, or an id that begins so")

@@ -2,14 +2,16 @@
 //! field and, in a body, line and column. The guard authenticates the caller
 //! before any extractor runs, so nobody without a key makes us read a body.
 
+use std::io::Read as _;
 use std::str::FromStr;
 use std::time::Duration;
 
 use axum::body::to_bytes;
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
 use axum::http::HeaderMap;
-use axum::http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE};
+use axum::http::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use axum::http::request::Parts;
+use flate2::bufread::GzDecoder;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 use slipway_app::access::reference;
@@ -25,7 +27,7 @@ use crate::error::{Rejection, clip};
 use crate::routes::Admitted;
 use crate::state::ServerState;
 
-/// Longest body. A declaration with the most labels (64 of 63 and 256
+/// Longest body, also once it is unpacked. A declaration with the most labels (64 of 63 and 256
 /// characters) is under 100 KiB; parameters may be long texts.
 pub(crate) const BODY_LIMIT: usize = 1 << 20;
 
@@ -142,20 +144,16 @@ pub(crate) fn check_media_type(headers: &HeaderMap) -> Result<(), Refusal> {
     ))
 }
 
-/// The whole body; refused as soon as it is too long or too slow.
+/// The whole body, unpacked; refused as soon as it is too long or too slow.
 pub(crate) async fn read_body(request: Request) -> Result<Vec<u8>, Refusal> {
-    let too_large = || {
-        Refusal::new(
-            ErrorKind::PayloadTooLarge,
-            format!("the body is longer than {BODY_LIMIT} bytes; send less"),
-        )
-    };
+    let gzip = is_gzip(request.headers())?;
     let announced = request.headers().get(CONTENT_LENGTH);
     let announced = announced.and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
     if announced.is_some_and(|length| length > BODY_LIMIT as u64) {
         return Err(too_large());
     }
     match timeout(BODY_TIME, to_bytes(request.into_body(), BODY_LIMIT)).await {
+        Ok(Ok(bytes)) if gzip => unpack(&bytes),
         Ok(Ok(bytes)) => Ok(bytes.into()),
         Ok(Err(error)) if is_length_limit(&error) => Err(too_large()),
         Ok(Err(_)) => {
@@ -165,6 +163,56 @@ pub(crate) async fn read_body(request: Request) -> Result<Vec<u8>, Refusal> {
             ErrorKind::RequestTimeout,
             format!("the body did not arrive within {BODY_TIME:?}; send it again, and faster"),
         )),
+    }
+}
+
+fn too_large() -> Refusal {
+    Refusal::new(
+        ErrorKind::PayloadTooLarge,
+        format!("the body is longer than {BODY_LIMIT} bytes; send less"),
+    )
+}
+
+/// Whether the body is gzip; any other encoding is refused.
+fn is_gzip(headers: &HeaderMap) -> Result<bool, Refusal> {
+    let mut given = headers.get_all(CONTENT_ENCODING).iter();
+    let first = given.next().map(|value| value.to_str().unwrap_or("unreadable").trim());
+    let one = first.filter(|_| given.next().is_none());
+    match one.map(str::to_ascii_lowercase).as_deref() {
+        Some("gzip" | "x-gzip") => Ok(true),
+        Some("" | "identity") => Ok(false),
+        None if first.is_none() => Ok(false),
+        _ => Err(Refusal::new(
+            ErrorKind::EncodingUnsupported,
+            format!(
+                "the body has the content encoding `{}`; send it as gzip, or without an encoding",
+                clip(one.unwrap_or("several"))
+            ),
+        )
+        .at("content-encoding")),
+    }
+}
+
+/// Unpacks one gzip member. Stops one byte beyond the limit, so what a small body
+/// claims to be costs no more than a large body. More than one member is refused:
+/// nobody sends that, and each would cost a fresh decoder.
+fn unpack(packed: &[u8]) -> Result<Vec<u8>, Refusal> {
+    let mut unpacked = Vec::new();
+    if packed.is_empty() {
+        return Ok(unpacked);
+    }
+    let mut decoder = GzDecoder::new(packed);
+    let read = decoder.by_ref().take(BODY_LIMIT as u64 + 1).read_to_end(&mut unpacked);
+    if unpacked.len() > BODY_LIMIT {
+        return Err(too_large());
+    }
+    match read {
+        Ok(_) if decoder.into_inner().is_empty() => Ok(unpacked),
+        _ => Err(Refusal::new(
+            ErrorKind::InvalidInput,
+            "the body is not one complete gzip stream; send it again, or without an encoding",
+        )
+        .at("content-encoding")),
     }
 }
 
@@ -208,6 +256,10 @@ fn refuse_json(Fault { field, problem, position }: Fault) -> Refusal {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write as _;
+
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
     use slipway_wire::broker::DeclareResource;
 
     use super::*;
@@ -269,6 +321,55 @@ mod tests {
         }
         let request = Request::post("/x").body(vec![b' '; BODY_LIMIT].into()).unwrap();
         assert_eq!(read_body(request).await.unwrap().len(), BODY_LIMIT);
+    }
+
+    fn packed(content: &[u8]) -> Vec<u8> {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+        encoder.write_all(content).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    async fn read_as(encoding: &str, body: Vec<u8>) -> Result<Vec<u8>, ErrorKind> {
+        let request = Request::post("/x").header(CONTENT_ENCODING, encoding);
+        let request = request.body(body.into()).unwrap();
+        read_body(request).await.map_err(|refusal| refusal.kind)
+    }
+
+    #[tokio::test]
+    async fn gzip_is_unpacked_within_the_limit() {
+        for encoding in ["gzip", "GZIP", "x-gzip"] {
+            assert_eq!(read_as(encoding, packed(b"{}")).await.unwrap(), b"{}", "{encoding}");
+        }
+        assert_eq!(read_as("gzip", Vec::new()).await.unwrap(), b"");
+        assert_eq!(read_as("identity", b"{}".to_vec()).await.unwrap(), b"{}");
+        let most = vec![b' '; BODY_LIMIT];
+        assert_eq!(read_as("gzip", packed(&most)).await.unwrap().len(), BODY_LIMIT);
+        // A kibibyte that would unpack to a mebibyte and a byte, and 64 KiB that would to
+        // 64 MiB.
+        for bomb in [most.len() + 1, 64 * most.len()] {
+            let bomb = packed(&vec![b' '; bomb]);
+            assert!(bomb.len() < BODY_LIMIT / 10);
+            assert_eq!(read_as("gzip", bomb).await, Err(ErrorKind::PayloadTooLarge));
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_no_gzip_stream_is_refused() {
+        let whole = packed(br#"{"handle":"a"}"#);
+        for length in 1..whole.len() {
+            let cut = whole[..length].to_vec();
+            assert_eq!(read_as("gzip", cut).await, Err(ErrorKind::InvalidInput), "{length}");
+        }
+        let mut damaged = whole.clone();
+        *damaged.last_mut().unwrap() ^= 1;
+        let twice = [whole.clone(), whole.clone()].concat();
+        for bad in [damaged, twice, b"{}".to_vec()] {
+            assert_eq!(read_as("gzip", bad).await, Err(ErrorKind::InvalidInput));
+        }
+        for other in ["br", "deflate", "gzip, gzip", "\u{e9}"] {
+            let refused = read_as(other, whole.clone()).await;
+            assert_eq!(refused, Err(ErrorKind::EncodingUnsupported), "{other}");
+        }
     }
 
     #[test]

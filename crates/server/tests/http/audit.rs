@@ -166,6 +166,9 @@ async fn rows_are_audited_by_their_verb() {
     ask("PATCH", &format!("/resources/{failed}"), r#"{"labels":{"a":"b"}}"#).await;
     world.set_phase(&failed, "Failed").await;
     ask("POST", &format!("/resources/{failed}/retry"), why).await;
+    let (silent, _, _) = enrolled(&world, "d").await;
+    world.set_phase(&silent, "Ready").await;
+    ask("POST", &format!("/resources/{silent}/reenrol"), why).await;
     let (leaving, _, _) = enrolled(&world, "b").await;
     ask("DELETE", &format!("/resources/{leaving}"), "").await;
     ask("POST", &format!("/resources/{leaving}/force-drain"), why).await;
@@ -173,6 +176,9 @@ async fn rows_are_audited_by_their_verb() {
     execute(&world, "UPDATE provisioned_resources SET due_at = 1").await;
     let lost = format!("/resources/{leaving}/abandon");
     ask("POST", &lost, r#"{"reason":"x","confirm":"b"}"#).await;
+    let machine = by_hand(&world, "m").await;
+    ask("DELETE", &format!("/resources/{machine}"), "").await;
+    ask("POST", &format!("/resources/{machine}/confirm-gone"), why).await;
     let waiting = world.declare("c").await;
     world.set_phase(&waiting, "Enrolling").await;
     let token = ask("POST", &format!("/resources/{waiting}/tokens"), "{}").await;
@@ -199,6 +205,26 @@ async fn rows_are_audited_by_their_verb() {
     ask("POST", "/control/resume", why).await;
 
     assert!(open.is_empty(), "rows whose audit verb this test does not prove: {open:?}");
+}
+
+/// A resource of engine manual, in a project of its own.
+async fn by_hand(world: &World, handle: &str) -> String {
+    let credentials = world.get("/api/v1/credentials").await.json();
+    let credential = credentials[0]["id"].as_str().unwrap();
+    world.create("/api/v1/projects", &json!({ "name": "metal" })).await;
+    world.create("/api/v1/clusters", &json!({ "name": "by-hand", "engine": "manual" })).await;
+    for (path, body) in [
+        (format!("credentials/{credential}"), ""),
+        ("cluster".to_owned(), r#"{"cluster":"by-hand"}"#),
+    ] {
+        let path = format!("/api/v1/projects/metal/{path}");
+        let answer = world.ask("PUT", &path, KEY, body).await;
+        assert!(answer.status.is_success(), "{answer:?}");
+    }
+    let body = json!({ "project": "metal", "handle": handle, "blueprint": "manual-node" });
+    let answer = world.post("/api/v1/resources", &body.to_string()).await;
+    assert_eq!(answer.status.as_u16(), 202, "{answer:?}");
+    answer.json()["id"].as_str().unwrap().to_owned()
 }
 
 fn audited_rows() -> BTreeSet<(&'static str, &'static str)> {

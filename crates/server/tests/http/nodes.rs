@@ -160,9 +160,9 @@ async fn a_node_lives_drains_and_is_gone() {
     let answer = world.ask("POST", &path("drain"), &key, &done).await;
     assert_eq!((answer.status.as_u16(), answer.text.as_str()), (204, ""), "{answer:?}");
 
-    for verb in ["heartbeat", "drain", "deregister"] {
+    for (verb, status) in [("heartbeat", 401), ("drain", 401), ("deregister", 204)] {
         let answer = world.ask("POST", &path(verb), &key, &done).await;
-        assert_eq!(answer.status.as_u16(), 401, "the key is revoked: {verb}");
+        assert_eq!(answer.status.as_u16(), status, "the key is revoked: {verb}");
     }
     let shown = world.get(&format!("/api/v1/nodes/{node}")).await.json();
     assert_eq!(shown["deregistered_how"], "acknowledged");
@@ -172,8 +172,17 @@ async fn a_node_lives_drains_and_is_gone() {
 async fn a_node_leaves_by_itself() {
     let world = World::new().await;
     let (_, node, key) = enrolled(&world, "web-1").await;
-    let answer = world.ask("POST", &format!("/v1/nodes/{node}/deregister"), &key, "").await;
-    assert_eq!(answer.status.as_u16(), 204, "{answer:?}");
+    let (_, _, other) = enrolled(&world, "web-2").await;
+    let path = format!("/v1/nodes/{node}/deregister");
+    // Repeated, it is answered the same, so that its agent forgets its identity.
+    for _ in 0..2 {
+        let answer = world.ask("POST", &path, &key, "").await;
+        assert_eq!(answer.status.as_u16(), 204, "{answer:?}");
+    }
+    for key in [&other, &key.replace("nsk_live_", "nsk_live_A"), ""] {
+        let answer = world.ask("POST", &path, key, "").await;
+        assert_eq!(answer.status.as_u16(), 401, "{answer:?}");
+    }
     let shown = world.get(&format!("/api/v1/nodes/{node}")).await.json();
     assert_eq!(shown["deregistered_how"], "left");
 }
@@ -216,13 +225,20 @@ async fn the_key_of_another_node_is_no_key() {
 #[tokio::test]
 async fn what_is_not_offered_is_501_by_name() {
     let world = World::new().await;
-    for (path, code) in [
-        ("/v1/nodes/1/secrets/database", "secrets_not_provisioned"),
-        ("/v1/nodes/1/events", "signed_event_bus_not_provisioned"),
-        ("/v1/keys/rotate", "rotate_not_provisioned"),
+    let (_, node, key) = enrolled(&world, "web-1").await;
+    let (_, _, other) = enrolled(&world, "web-2").await;
+    for (path, of_node, code) in [
+        (format!("/v1/nodes/{node}/secrets/database"), true, "secrets_not_provisioned"),
+        (format!("/v1/nodes/{node}/events"), true, "signed_event_bus_not_provisioned"),
+        ("/v1/keys/rotate".to_owned(), false, "rotate_not_provisioned"),
     ] {
-        let answer = world.ask("GET", path, "", "").await;
+        let answer = world.ask("GET", &path, &key, "").await;
         assert_eq!((answer.status.as_u16(), &answer.json()["code"]), (501, &code.into()), "{path}");
+        for wrong in [Some(""), Some(KEY), of_node.then_some(&*other)].into_iter().flatten() {
+            let answer = world.ask("GET", &path, wrong, "").await;
+            let code = &answer.json()["code"];
+            assert_eq!((answer.status.as_u16(), code), (401, &"unauthenticated".into()), "{path}");
+        }
     }
     let answer = world.ask("GET", "/v1/register", "", "").await;
     assert_eq!(
@@ -230,4 +246,55 @@ async fn what_is_not_offered_is_501_by_name() {
         (405, &"method_not_allowed".into())
     );
     assert_eq!(answer.header("allow"), "POST");
+}
+
+#[tokio::test]
+async fn nodes_are_listed_with_the_names_of_what_they_belong_to() {
+    let world = World::new().await;
+    let (resource, node, _) = enrolled(&world, "web-1").await;
+    let listed = world.get("/api/v1/nodes").await.json();
+    for shown in [&listed[0], &world.get(&format!("/api/v1/nodes/{node}")).await.json()] {
+        assert_eq!((&shown["resource"], &shown["project"]), (&"web-1".into(), &"default".into()));
+    }
+    let shown = world.get(&format!("/api/v1/resources/{resource}")).await.json();
+    assert_eq!(shown["node"].get("resource"), None, "{shown}");
+}
+
+#[tokio::test]
+async fn a_machine_enrols_again_with_a_token_that_is_shown_once() {
+    let world = World::new().await;
+    let (resource, node, key) = enrolled(&world, "web-1").await;
+    let path = format!("/api/v1/resources/{resource}/reenrol");
+    world.post(&path, r#"{"reason":"disk was full"}"#).await.refused(409, "not_enrolling");
+    world.set_phase(&resource, "Ready").await;
+    let field = world.post(&path, r#"{"reason":" "}"#).await.refused(400, "invalid_input");
+    assert_eq!(field.as_deref(), Some("reason"));
+    let short = r#"{"reason":"disk was full","ttl_seconds":1}"#;
+    let field = world.post(&path, short).await.refused(400, "invalid_input");
+    assert_eq!(field.as_deref(), Some("ttl_seconds"));
+
+    let issued = world.post(&path, r#"{"reason":"disk was full"}"#).await;
+    assert_eq!(issued.status.as_u16(), 201, "{issued:?}");
+    let token = issued.json()["token"].as_str().unwrap().to_owned();
+    let late = world.ask("POST", &format!("/v1/nodes/{node}/heartbeat"), &key, "").await;
+    assert_eq!(late.status.as_u16(), 401, "{late:?}");
+    let late = world.ask("POST", &format!("/v1/nodes/{node}/deregister"), &key, "").await;
+    assert_eq!(late.status.as_u16(), 204, "it is what the node wants: {late:?}");
+    let gone = world.get(&format!("/api/v1/nodes/{node}")).await.json();
+    assert_eq!(
+        (&gone["deregistered_how"], &gone["deregistered_reason"]),
+        (&"reenrolled".into(), &"disk was full".into())
+    );
+    let body = json!({ "token": token, "public_key": public_key() }).to_string();
+    let answer = world.ask("POST", "/v1/register", &token, &body).await;
+    assert_eq!(answer.status.as_u16(), 201, "{answer:?}");
+    let reply = answer.json();
+    let node = reply["node_id"].as_str().unwrap();
+    let key = reply["node_secret_key"].as_str().unwrap();
+    let heartbeat = world.ask("POST", &format!("/v1/nodes/{node}/heartbeat"), key, "").await;
+    assert_eq!(heartbeat.status.as_u16(), 200, "{heartbeat:?}");
+    world.post(&path, r#"{"reason":"again"}"#).await.refused(409, "nothing_to_reenrol");
+    let audit = world.get("/api/v1/audit?limit=500").await.json();
+    let verbs: Vec<_> = audit.as_array().unwrap().iter().map(|entry| &entry["verb"]).collect();
+    assert!(verbs.contains(&&"resource.reenrol".into()), "{verbs:?}");
 }

@@ -104,7 +104,7 @@ async fn the_older_generation_lives_from_register_to_deregister() {
 
     let answer = world.ask("POST", &path("deregister"), bearer, "").await;
     assert_eq!(answer.status.as_u16(), 204, "{answer:?}");
-    for (method, verb) in [("POST", "heartbeat"), ("GET", "state"), ("POST", "deregister")] {
+    for (method, verb) in [("POST", "heartbeat"), ("GET", "state"), ("GET", "events")] {
         let answer = world.ask(method, &path(verb), bearer, "").await;
         assert_eq!(answer.status.as_u16(), 401, "{verb}: its key is revoked");
     }
@@ -223,7 +223,12 @@ async fn a_token_that_enrols_nobody_says_why() {
     let late = world.mint_token_of(&resource, TokenKind::Node, Duration::ZERO).await;
     refused(&late, 1, "token_expired").await;
     let token = world.mint_token(&resource).await;
-    refused(&late, 1, "token_revoked").await;
+    refused(&late, 1, "token_expired").await;
+    let answer = register(&world, &late, &older(&late, 1)).await.json();
+    assert!(text(&answer, "message").contains("`slipway token issue web-1`"), "{answer}");
+    let listed = world.get(&format!("/api/v1/resources/{resource}/tokens")).await.json();
+    let states = listed.as_array().unwrap().iter().map(|token| text(token, "state"));
+    assert_eq!(states.collect::<Vec<_>>(), ["revoked", "expired", "usable"]);
     let answer = register(&world, &token, &older(&token, 1)).await;
     assert_eq!(answer.status.as_u16(), 201, "{answer:?}");
     refused(&token, 2, "token_consumed").await;

@@ -140,6 +140,8 @@ impl World {
             node_settings: NodeSettings {
                 signing_public_key: "c2lnbmluZw==".to_owned(),
                 signing_key_id: "key-1".to_owned(),
+                public_url: "http://127.0.0.1:1".to_owned(),
+                authorities: None,
             },
             loops: Arc::new(FixedLoops { ok: Arc::clone(&loops_ok) }),
             metrics: Arc::new(Metrics::with_loops().0),

@@ -24,7 +24,7 @@ impl Layer {
             namespace_subjects, namespace_role, namespace_quota, secret_store, heartbeat_interval,
             orphan_after, orphan_interval, stop_grace, drain_timeout, pending_deadline,
             provisioning_deadline, enrolling_deadline, deregistering_deadline,
-            deprovisioning_deadline, local_project, local_cluster, admin_key_name, admin_key,
+            deprovisioning_deadline, first_heartbeat_deadline, local_project, local_cluster, admin_key_name, admin_key,
             event_retention, history_retention, audit_retention, rate_limit, rate_burst, event_log,
             log_format
         }

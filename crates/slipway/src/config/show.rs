@@ -118,6 +118,7 @@ pub(super) fn values(config: &Config, file: Option<String>) -> Vec<(&'static str
         ("enrolling_deadline", deadlines.enrolling),
         ("deregistering_deadline", deadlines.deregistering),
         ("deprovisioning_deadline", deadlines.deprovisioning),
+        ("first_heartbeat_deadline", deadlines.first_heartbeat),
     ];
     values.extend(times.map(|(key, time)| (key, Some(written(time)))));
     let retention = [

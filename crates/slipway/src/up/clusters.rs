@@ -1,6 +1,6 @@
 //! Finds the management clusters of engine crossplane that this process can
-//! reach. A new row, or a new kubeconfig in the folder, is served without a
-//! restart.
+//! reach, and those of engine manual, which every process serves: they are rows. A
+//! new row, or a new kubeconfig in the folder, is served without a restart.
 //!
 //! *Guarantees:* an unreachable cluster keeps neither the process from starting
 //! nor another cluster from being served. The engine acts only after a heartbeat
@@ -21,6 +21,7 @@ use slipway_core::catalog::blueprint_version::Engine;
 use slipway_core::ids::{ClusterId, InstallationId};
 use slipway_core::placement::cluster::{Cluster, ClusterAccess};
 use slipway_substrate::crossplane::{Access, CrossplaneConfig, CrossplaneSubstrate};
+use slipway_substrate::manual::ManualSubstrate;
 use tokio::task::JoinSet;
 
 use super::partitions::Partitions;
@@ -127,9 +128,14 @@ impl Clusters {
             if self.partitions.serve(cluster.id.into()) {
                 continue;
             }
+            if cluster.engine == Engine::Manual {
+                let manual = ManualSubstrate::new(cluster.id.into(), self.permits());
+                self.serve(&cluster, Arc::new(manual), tasks, shutdown).await;
+                continue;
+            }
             let Some(access) = &cluster.access else { continue };
             if let Some(access) = self.reach.of(access).await {
-                self.serve(&cluster, access, tasks, shutdown).await;
+                self.serve_crossplane(&cluster, access, tasks, shutdown).await;
             }
         }
     }
@@ -139,36 +145,53 @@ impl Clusters {
         let (mut found, mut after) = (Vec::new(), None);
         loop {
             let page = store.kind::<Cluster>().page(&(), Page { after, limit: PAGE }).await?;
-            let crossplane = |cluster: &Cluster| cluster.engine == Engine::Crossplane;
-            found.extend(page.items.into_iter().filter(crossplane));
+            let engines = [Engine::Crossplane, Engine::Manual];
+            let ours = |cluster: &Cluster| engines.contains(&cluster.engine);
+            found.extend(page.items.into_iter().filter(ours));
             // The API shows rows that cannot be read; they are skipped here.
             let Some(next) = page.next else { return Ok(found) };
             after = Some(ClusterId::new(next));
         }
     }
 
-    async fn serve(
+    fn permits(&self) -> ActionPermits {
+        ActionPermits {
+            permits: Arc::clone(&self.partitions.permits),
+            stores: self.partitions.context.stores.clone(),
+        }
+    }
+
+    async fn serve_crossplane(
         &self,
         cluster: &Cluster,
         access: Access,
         tasks: &mut JoinSet<()>,
         shutdown: &Shutdown,
     ) {
-        let (partition, name) = (cluster.id.into(), cluster.name.as_str());
-        let context = &self.partitions.context;
         let crossplane = CrossplaneSubstrate::new(CrossplaneConfig {
-            cluster: name.to_owned(),
+            cluster: cluster.name.as_str().to_owned(),
             access,
             installation: self.installation,
             sweep: self.sweep,
         })
         .with_system_namespace(&self.system_namespace)
-        .with_permits(ActionPermits {
-            permits: Arc::clone(&self.partitions.permits),
-            stores: context.stores.clone(),
-        });
+        .with_permits(self.permits());
         let crossplane = Arc::new(crossplane);
-        let engine: Arc<dyn Substrate> = Arc::clone(&crossplane) as _;
+        self.serve(cluster, Arc::clone(&crossplane) as _, tasks, shutdown).await;
+        // The placement loop can now write what its projects need there.
+        self.registry.add(cluster.id, crossplane);
+        self.partitions.context.wakes.wake_placement();
+    }
+
+    async fn serve(
+        &self,
+        cluster: &Cluster,
+        engine: Arc<dyn Substrate>,
+        tasks: &mut JoinSet<()>,
+        shutdown: &Shutdown,
+    ) {
+        let (partition, name) = (cluster.id.into(), cluster.name.as_str());
+        let context = &self.partitions.context;
         let metered = MeteredSubstrate::new(engine, Arc::clone(&context.meter), name);
         self.partitions.engines.serve(partition, name, Arc::new(metered));
         self.heartbeat(name).await;
@@ -183,9 +206,6 @@ impl Clusters {
             ),
         }
         self.partitions.drive(&view, tasks, shutdown);
-        // The placement loop can now write what its projects need there.
-        self.registry.add(cluster.id, crossplane);
-        context.wakes.wake_placement();
     }
 
     /// Compares the high-water mark of a cluster that was just added.

@@ -14,7 +14,11 @@ use crate::error::Error;
 use crate::local::files::write_private;
 
 /// Reads the key; the first start generates it.
-pub(super) async fn load_or_create(path: &Path) -> Result<NodeSettings, Error> {
+pub(super) async fn load_or_create(
+    path: &Path,
+    public_url: String,
+    authorities: Option<String>,
+) -> Result<NodeSettings, Error> {
     let unusable = || Error::SigningKey { path: path.display().to_string() };
     let stored = match tokio::fs::read(path).await {
         Ok(stored) => stored,
@@ -30,6 +34,8 @@ pub(super) async fn load_or_create(path: &Path) -> Result<NodeSettings, Error> {
     let pair = Ed25519KeyPair::from_pkcs8(&stored).map_err(|_| unusable())?;
     let public = pair.public_key().as_ref();
     Ok(NodeSettings {
+        public_url,
+        authorities,
         signing_public_key: BASE64.encode(public),
         signing_key_id: HEXLOWER.encode(&SecretHash::of(public).as_bytes()[..8]),
     })

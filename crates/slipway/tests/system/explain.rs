@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use data_encoding::BASE64;
 use reqwest::Method;
 use serde_json::{Value, json};
 use slipway_testkit::process::{Signal, send_signal};
@@ -265,8 +266,10 @@ async fn what_never_enrols_says_why() {
     let mut plane = ControlPlane::new(None);
     plane.set(&["--public-url", "http://127.0.0.1:9"]);
     plane.set(&["--reconcile-interval", "1s", "--enrolling-deadline", "1s"]);
+    plane.set(&["--first-heartbeat-deadline", "1s"]);
     plane.start().await;
     let alone = plane.declare("alone", 0).await;
+    let mute = plane.declare("mute", 0).await;
     let capped = plane.declare("capped", 0).await;
     plane.wait_for_phase(&capped, "Enrolling").await;
     let attempt = plane.attempt(&capped).await;
@@ -276,10 +279,41 @@ async fn what_never_enrols_says_why() {
              WHERE provisioned_resource_id = x'{attempt}'"
         ))
         .await;
+    // It enrols and is never heard of again.
+    plane.wait_for_phase(&mute, "Enrolling").await;
+    let file = plane.node_directory(&mute).await.join("rootfs/etc/plexd/bootstrap-token");
+    let token = wait::until(TIMEOUT, "the token to be in place", async || {
+        std::fs::read_to_string(&file).map_err(|error| error.to_string())
+    })
+    .await;
+    let body = json!({ "token": token.trim(), "public_key": BASE64.encode(&[7; 32]) });
+    let register = client().post(format!("{}/v1/register", plane.url())).json(&body);
+    assert_eq!(register.send().await.unwrap().status().as_u16(), 201);
+    insta::assert_snapshot!("node_silent", plane.explained(&mute, &["node_silent"]).await);
+
     let overdue = ["enrolling_overdue"];
     insta::assert_snapshot!("enrolling_overdue", plane.explained(&alone, &overdue).await);
     let codes = ["enrolling_overdue", "token_cap_reached"];
     insta::assert_snapshot!("token_cap_reached", plane.explained(&capped, &codes).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_waits_for_a_persons_word_says_so() {
+    let mut plane = ControlPlane::new(None);
+    plane.set(&["--reconcile-interval", "1s"]);
+    plane.start().await;
+    let cluster = json!({ "name": "by-hand", "engine": "manual" });
+    let (status, made) = plane.call(Method::POST, "/api/v1/clusters", Some(cluster)).await;
+    assert_eq!(status, 201, "{made}");
+    plane.project_on("metal", "by-hand").await;
+    let body = json!({ "handle": "rack-7", "blueprint": "manual-node", "project": "metal" });
+    let (status, made) = plane.call(Method::POST, "/api/v1/resources", Some(body)).await;
+    assert_eq!(status, 202, "{made}");
+    let id = made["id"].as_str().unwrap();
+    plane.wait_for_phase(id, "Enrolling").await;
+    plane.delete(id).await;
+    let code = "machine_not_confirmed_gone";
+    insta::assert_snapshot!(code, plane.explained(id, &[code]).await);
 }
 
 #[tokio::test(flavor = "multi_thread")]

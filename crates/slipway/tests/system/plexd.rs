@@ -5,13 +5,18 @@
 //! answers. They keep retrying, and the token stays in their directory, from
 //! where the scripted ones take it, as a plexd takes it from its cloud-init.
 
+use std::io::Write as _;
+
 use data_encoding::{BASE64, BASE64URL_NOPAD};
-use reqwest::Method;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use reqwest::{Method, Url};
+use serde::Deserialize as _;
 use serde_json::{Value, json};
 use slipway_testkit::wait;
 use uuid::Uuid;
 
-use crate::control_plane::{ControlPlane, TIMEOUT, client};
+use crate::control_plane::{ControlPlane, KEY, TIMEOUT, binary, client};
 
 /// A scripted node: its URL and its key.
 struct Scripted<'a> {
@@ -163,6 +168,179 @@ async fn a_plexd_of_each_generation_enrols_unchanged() {
         plane.delete(&of_older).await;
         plane.wait_for_phase(&of_older, "Deleted").await;
         assert!(plane.agents().is_empty(), "{:?}", plane.agents());
+        plane.stop().await;
+    }
+}
+
+/// Where the documents say that the server is. Only the agent of this test knows the
+/// address of this name, so those of the local engine do not enrol before it does.
+const PUBLIC: &str = "http://slipway.invalid";
+const CONFIG: &str = "/etc/plexd/config.yaml";
+
+/// Reads a file by its path.
+type ReadFile = dyn Fn(&str) -> Option<String>;
+
+/// A machine as its document leaves it: its files, and the variable of the token.
+struct Machine {
+    file: Box<ReadFile>,
+    variable: Option<String>,
+}
+
+fn yaml(text: &str) -> Value {
+    serde_yaml_ng::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+fn cloud_init(document: &str) -> Machine {
+    let document = yaml(document.strip_prefix("#cloud-config\n").expect(document));
+    let unit = "/etc/systemd/system/plexd.service";
+    let commands = document["runcmd"].to_string();
+    assert!(commands.contains(r#"["systemctl","enable","plexd.service"]"#), "{commands}");
+    let files = document["write_files"].clone();
+    let file = move |path: &str| {
+        let found = files.as_array().unwrap().iter().find(|file| file["path"] == path)?;
+        Some(text(found, "content"))
+    };
+    let installed = file(unit).expect("a unit that is there after a reboot");
+    assert!(installed.contains("ExecStart=plexd up\n"), "{installed}");
+    assert!(installed.contains("WantedBy=multi-user.target\n"), "{installed}");
+    Machine { file: Box::new(file), variable: None }
+}
+
+fn daemon_set(manifests: &str) -> Machine {
+    let documents: Vec<Value> = serde_yaml_ng::Deserializer::from_str(manifests)
+        .map(|document| Value::deserialize(document).unwrap())
+        .collect();
+    let of_kind = |kind: &str| documents.iter().find(|document| document["kind"] == kind).cloned();
+    let (files, secret) = (of_kind("ConfigMap").unwrap(), of_kind("Secret"));
+    let pod = of_kind("DaemonSet").unwrap()["spec"]["template"]["spec"].clone();
+    let container = pod["containers"][0].clone();
+    let mounts = container["volumeMounts"].as_array().unwrap().clone();
+    let mounted = mounts.iter().any(|mount| mount["mountPath"] == "/var/lib/plexd");
+    assert!(mounted, "its identity has to outlive the pod: {container}");
+    let file = move |path: &str| {
+        let mount = mounts.iter().find(|mount| mount["mountPath"] == path)?;
+        let volumes = pod["volumes"].as_array().unwrap();
+        let volume = volumes.iter().find(|volume| volume["name"] == mount["name"])?;
+        let content = match volume["secret"].is_object() {
+            true => &secret.as_ref().unwrap()["stringData"],
+            false => &files["data"],
+        };
+        Some(text(content, mount["subPath"].as_str()?))
+    };
+    let variables = container["env"].as_array().unwrap();
+    let variable = variables.iter().find(|one| one["name"] == "PLEXD_BOOTSTRAP_TOKEN");
+    Machine { file: Box::new(file), variable: variable.map(|one| text(one, "value")) }
+}
+
+impl Machine {
+    /// Enrols as plexd of generation A does, which reads these keys and no others: it
+    /// does not start if one of the first four is missing.
+    async fn enrol(&self, plane: &ControlPlane) -> (u16, Value) {
+        let config = yaml(&(self.file)(CONFIG).expect(CONFIG));
+        let base = text(&config["api"], "baseurl");
+        for section in ["registration", "node_api"] {
+            assert_eq!(text(&config[section], "datadir"), "/var/lib/plexd", "{config}");
+        }
+        assert!(!text(&config["heartbeat"], "nodeid").is_empty());
+        assert!(text(&config["heartbeat"], "interval").ends_with("ms"));
+        let token = (self.file)(&text(&config["registration"], "tokenfile"));
+        let token = token.or_else(|| self.variable.clone()).expect("a token");
+        let token = token.trim();
+
+        let served = plane.url().parse::<Url>().unwrap().socket_addrs(|| None).unwrap()[0];
+        let resolved = reqwest::Client::builder().no_proxy().resolve("slipway.invalid", served);
+        let key: Vec<u8> = token.bytes().rev().take(32).collect();
+        let body = json!({
+            "token": token, "public_key": BASE64.encode(&key), "hostname": "by-document",
+        });
+        let request = resolved.build().unwrap().post(format!("{base}/v1/register"));
+        let answer = request.bearer_auth(token).json(&body).send().await.unwrap();
+        (answer.status().as_u16(), answer.json().await.unwrap())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_enrols_with_the_keys_that_plexd_reads() {
+    for mut plane in ControlPlane::each("plexd_documents").await {
+        plane.set(&["--public-url", PUBLIC, "--orphan-after", "300s"]);
+        plane.start().await;
+        for (handle, daemon_set_token) in
+            [("booted", None), ("by-secret", Some("secret")), ("by-variable", Some("env"))]
+        {
+            let (resource, _) = waiting(&plane, handle).await;
+            let machine = match daemon_set_token {
+                None => {
+                    let directory = plane.node_directory(&resource).await;
+                    cloud_init(&std::fs::read_to_string(directory.join("user-data")).unwrap())
+                }
+                Some(how) => {
+                    let mut command = binary();
+                    command.env("SLIPWAY_KEY", KEY).args(["token", "issue", handle]);
+                    command.args(["--daemon-set", how, "--image", "plexd", "--api-url", PUBLIC]);
+                    let issued = command.args(["--server", &plane.url()]).output().unwrap();
+                    assert!(issued.status.success(), "{issued:?}");
+                    daemon_set(&String::from_utf8(issued.stdout).unwrap())
+                }
+            };
+            let (status, reply) = machine.enrol(&plane).await;
+            assert_eq!(status, 201, "{handle}: {reply}");
+            let ready = plane.wait_for_phase(&resource, "Ready").await;
+            assert_eq!(ready["node"]["hostname"], "by-document", "{handle}");
+        }
+        plane.stop().await;
+    }
+}
+
+fn packed(body: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(body).unwrap();
+    encoder.finish().unwrap()
+}
+
+/// plexd packs every body over 1 KiB. A refused one leaves the connection usable.
+#[tokio::test(flavor = "multi_thread")]
+async fn bodies_may_be_packed() {
+    for mut plane in ControlPlane::each("plexd_packed").await {
+        plane.set(&["--public-url", "http://127.0.0.1:9", "--orphan-after", "300s"]);
+        plane.start().await;
+        let (resource, token) = waiting(&plane, "packed").await;
+        let client = client();
+        let send = async |path: &str, bearer: &str, encoding: &str, body: Vec<u8>| {
+            let request = client.post(format!("{}{path}", plane.url())).bearer_auth(bearer);
+            let request = request.header("content-type", "application/json");
+            let answer = request.header("content-encoding", encoding).body(body).send();
+            let answer = answer.await.unwrap();
+            let status = answer.status().as_u16();
+            let text = answer.text().await.unwrap();
+            (status, serde_json::from_str::<Value>(&text).unwrap_or_default())
+        };
+        let actions: Vec<_> =
+            (0..32).map(|number| json!({ "name": format!("action-{number:0>32}") })).collect();
+        let body = json!({
+            "token": token, "public_key": BASE64.encode(&[0xc3; 32]), "hostname": "packed",
+            "capabilities": { "builtin_actions": actions },
+        });
+        let whole = packed(body.to_string().as_bytes());
+        assert!(body.to_string().len() > 1_024);
+        let cut = whole[..whole.len() - 4].to_vec();
+        let bomb = packed(&vec![b' '; 64 << 20]);
+        for (encoding, sent, status, code) in [
+            ("gzip", cut, 400, "invalid_input"),
+            ("gzip", bomb.clone(), 413, "payload_too_large"),
+            ("br", whole.clone(), 415, "encoding_unsupported"),
+        ] {
+            let (answered, answer) = send("/v1/register", &token, encoding, sent).await;
+            assert_eq!((answered, text(&answer, "code").as_str()), (status, code), "{answer}");
+        }
+        let (status, reply) = send("/v1/register", &token, "gzip", whole).await;
+        assert_eq!(status, 201, "nothing was consumed: {reply}");
+        plane.wait_for_phase(&resource, "Ready").await;
+
+        let body = packed(br#"{"handle":"by-gzip","blueprint":"local-node"}"#);
+        let (status, made) = send("/api/v1/resources", KEY, "gzip", body).await;
+        assert_eq!((status, &made["handle"]), (202, &"by-gzip".into()), "{made}");
+        let (status, problem) = send("/api/v1/resources", KEY, "gzip", bomb).await;
+        assert_eq!((status, text(&problem, "code").as_str()), (413, "payload_too_large"));
         plane.stop().await;
     }
 }

@@ -1,9 +1,16 @@
 //! Whole lives, from declaration to deletion.
 
+use slipway_core::broker::snapshot::ResourceSnapshot;
+use slipway_core::commit::{Commit, Write};
 use slipway_core::deletion::record::DeletionState;
+use slipway_core::ids::{ClaimToken, Partition, ProvisionedResourceId};
+use slipway_core::nodes::NodesWrite;
+use slipway_core::nodes::machine::Machine;
 use slipway_core::nodes::node::{DeregisteredHow, Reported};
 use slipway_core::{ErrorKind, Phase};
 
+use crate::broker::port::ResourceKey;
+use crate::ports::store::Page;
 use crate::testing::world::{World, refused};
 
 pub(super) async fn a_resource_walks_to_ready_and_out_again(world: &World) {
@@ -130,6 +137,95 @@ pub(super) async fn force_revokes_the_key(world: &World) {
     assert_eq!(deregistration.by, "key:suite");
     assert_eq!(deregistration.reason.as_deref(), Some("the node is lost"));
     world.drive(declared.attempt, Phase::Deleted).await;
+}
+
+pub(super) async fn a_machine_enrols_again(world: &World) {
+    let mark = world.mark().await;
+    let (declared, old) = world.ready().await;
+    let old_token = world.token(declared.attempt).await;
+    let fetch = async |id| world.store.nodes.node_fetch(id).await.expect("a fetch").expect("it");
+    let before = fetch(old).await;
+    assert_eq!(before.former_key_hash, None);
+
+    let first = world.reenrol(declared.resource).await.expect("once");
+    let second = world.reenrol(declared.resource).await.expect("twice");
+    let ended = fetch(old).await;
+    assert_eq!((ended.key_hash, ended.former_key_hash), (None, before.key_hash));
+    let gone = ended.deregistration.expect("it is deregistered");
+    assert_eq!(
+        (gone.how, gone.reason.as_deref()),
+        (DeregisteredHow::Reenrolled, Some("its disk was full"))
+    );
+    world.drive(declared.attempt, Phase::Enrolling).await;
+    world.leave(old).await.expect("a late deregister changes nothing");
+
+    for (token, key, expected) in [
+        (old_token, before.public_key, ErrorKind::TokenConsumed),
+        (first, world.public_key(), ErrorKind::TokenRevoked),
+    ] {
+        assert_eq!(refused(world.enrol(token, key).await), expected);
+    }
+    let node = world.enrol(second, world.public_key()).await.expect("an enrolment");
+    world.drive(declared.attempt, Phase::Ready).await;
+    let names = world.store.nodes.node_names(&[old, node]).await.expect("names");
+    assert_eq!((names.len(), &names[&old]), (2, &names[&node]));
+    let heard = world.store.nodes.node_heartbeat(node, &Reported::default()).await;
+    heard.expect("a heartbeat").expect("it is registered");
+    assert_eq!(refused(world.reenrol(declared.resource).await), ErrorKind::NothingToReenrol);
+    world.delete(declared.resource).await.expect("a deletion");
+    assert_eq!(refused(world.reenrol(declared.resource).await), ErrorKind::NotEnrolling);
+    world.check(mark, declared, "a machine that enrolled again").await;
+}
+
+/// The rows behind engine manual.
+pub(super) async fn a_machine_is_there_until_somebody_says_it_is_gone(world: &World) {
+    let nodes = &world.store.nodes;
+    let partition = Partition::new(world.uuid());
+    let mut machines = Vec::new();
+    for confirm_gone in [true, false] {
+        let declared = world.declare(&world.handle()).await.expect("a declaration");
+        let machine = Machine {
+            provisioned_resource_id: declared.attempt,
+            namespace: "n".to_owned(),
+            name: declared.attempt.to_string(),
+            owned_hash: "a".to_owned(),
+            claim_token: ClaimToken(5),
+            confirm_gone,
+            terminating_at: None,
+        };
+        assert_eq!(nodes.machine_put(partition, &machine).await.expect("a put"), machine);
+        machines.push(machine);
+    }
+    let [kept, at_once] = &machines[..] else { panic!("two") };
+    let of = |machine: &Machine| [machine.provisioned_resource_id];
+    let changed = Machine { owned_hash: "b".to_owned(), ..kept.clone() };
+    assert_eq!(nodes.machine_put(partition, &changed).await.expect("a put"), changed);
+    let late = Machine { claim_token: ClaimToken(4), ..kept.clone() };
+    assert_eq!(nodes.machine_put(partition, &late).await.expect("a put"), changed, "too old");
+    let page = |after| Page { after, limit: 1 };
+    let first = nodes.machine_list(partition, page(None)).await.expect("a page");
+    let cursor = first.next.map(ProvisionedResourceId::new);
+    let second = nodes.machine_list(partition, page(cursor)).await.expect("a page");
+    assert_eq!([&first.items[..], &second.items[..]].concat(), [changed.clone(), at_once.clone()]);
+
+    for machine in &machines {
+        let id = machine.provisioned_resource_id;
+        nodes.machine_release(id).await.expect("a release");
+        nodes.machine_release(id).await.expect("a second one");
+    }
+    assert_eq!(nodes.machine_load(&of(at_once)).await.expect("a load"), [], "gone at once");
+    let leaving = nodes.machine_load(&of(kept)).await.expect("a load").remove(0);
+    assert!(leaving.terminating_at.is_some());
+    assert_eq!(nodes.machine_put(partition, &changed).await.expect("a put"), leaving, "it stays");
+    for _ in 0..2 {
+        let mut rule = |snapshot: &ResourceSnapshot| {
+            let writes = vec![Write::Nodes(NodesWrite::MachineRemove(snapshot.attempt.id()))];
+            Ok(Commit { writes, ..Commit::default() })
+        };
+        let key = ResourceKey::Attempt(kept.provisioned_resource_id);
+        world.store.broker.decide(key, &mut rule).await.expect("a decision");
+    }
+    assert_eq!(nodes.machine_load(&of(kept)).await.expect("a load"), []);
 }
 
 pub(super) async fn a_revoked_token_enrols_nobody(world: &World) {

@@ -66,6 +66,8 @@ pub async fn conformance(store: Stores) {
     lifecycle::a_lost_answer_to_register_is_given_again(&world).await;
     lifecycle::a_lost_substrate_gets_a_new_token_and_a_new_node(&world).await;
     lifecycle::force_revokes_the_key(&world).await;
+    lifecycle::a_machine_enrols_again(&world).await;
+    lifecycle::a_machine_is_there_until_somebody_says_it_is_gone(&world).await;
     lifecycle::a_revoked_token_enrols_nobody(&world).await;
 
     proofs::absence_is_proven_again_one_lease_after_deleted(&world).await;

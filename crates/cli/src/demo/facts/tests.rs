@@ -27,6 +27,8 @@ fn mk_event(position: i64, event_type: EventType, aggregate: &str) -> Event {
 fn mk_node(how: Option<&str>, deregistered_at: Option<&str>) -> Node {
     Node {
         id: "n-1".to_owned(),
+        project: None,
+        resource: None,
         project_id: "p-1".to_owned(),
         resource_id: "r-1".to_owned(),
         provisioned_resource_id: "a-1".to_owned(),

@@ -1,5 +1,7 @@
 //! Tests of the record of a tick.
 
+use std::sync::Arc;
+
 use crate::broker::BrokerWrite;
 use crate::deletion::DeletionWrite;
 use proptest::prelude::*;
@@ -149,7 +151,9 @@ fn reaching_deleted_ends_the_deletion_and_frees_the_handle() {
 fn flapping_is_a_blocker_of_its_own() {
     let mut snapshot = mk_snapshot(Phase::Ready);
     snapshot.attempt = snapshot.attempt.unsettled(at(500));
-    snapshot.node = Some(mk_node());
+    let mut node = mk_node();
+    node.last_heartbeat_at = Some(at(1_000));
+    snapshot.node = Some(node);
     snapshot.now = at(1_100);
     let left = run(&snapshot, &mk_report(false));
     let attempt = left.writes.iter().find_map(|write| match write {
@@ -220,6 +224,46 @@ fn a_missed_deadline_raises_a_blocker_and_never_changes_the_phase() {
             .iter()
             .any(|write| matches!(write, Write::Broker(BrokerWrite::AttemptUpdate(_))))
     );
+}
+
+#[test]
+fn a_node_that_never_reports_raises_a_blocker_until_it_does() {
+    let mut snapshot = mk_snapshot(Phase::Ready);
+    let mut node = mk_node();
+    let deadline = node.registered_at.plus(Duration::from_secs(300));
+    snapshot.node = Some(node.clone());
+    let codes = |snapshot: &ResourceSnapshot| {
+        let commit = run(snapshot, &mk_report(true));
+        blockers(&commit).iter().map(|blocker| blocker.code).collect::<Vec<_>>()
+    };
+    snapshot.now = Timestamp::from_micros(deadline.as_micros() - 1);
+    assert_eq!(codes(&snapshot), []);
+    snapshot.now = deadline;
+    assert_eq!(codes(&snapshot), [BlockerCode::NodeSilent]);
+    // A drain has a deadline of its own.
+    let leaving =
+        ResourceSnapshot { node: Some(node.clone()), ..mk_snapshot(Phase::Deregistering) };
+    assert!(!codes(&leaving).contains(&BlockerCode::NodeSilent));
+    node.last_heartbeat_at = Some(deadline);
+    snapshot.node = Some(node);
+    assert_eq!(codes(&snapshot), []);
+}
+
+/// Nothing but a person ends this wait, so no deadline does either.
+#[test]
+fn a_machine_that_people_booted_waits_for_their_word() {
+    let mut snapshot = mk_snapshot(Phase::Deprovisioning);
+    Arc::make_mut(&mut snapshot.blueprint).engine = Engine::Manual;
+    snapshot.now = snapshot.attempt.phase_since().plus(Duration::from_secs(86_400));
+    let codes = |report: &CompositeReport| {
+        let commit = run(&snapshot, report);
+        blockers(&commit).iter().map(|blocker| blocker.code).collect::<Vec<_>>()
+    };
+    let CompositeReport::Present(mut live) = mk_report(true) else { panic!("present") };
+    live.terminating = true;
+    let leaving = CompositeReport::Present(live);
+    assert_eq!(codes(&leaving), [BlockerCode::MachineNotConfirmedGone]);
+    assert_eq!(codes(&CompositeReport::Absent), []);
 }
 
 /// A mode that does not act withholds the drain. Nobody asked the node to drain, so

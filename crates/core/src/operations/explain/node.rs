@@ -4,6 +4,7 @@
 use serde_json::json;
 
 use super::resource::part;
+use crate::blocker::BlockerCode;
 use crate::nodes::node::{Node, Reachability};
 use crate::operations::explanation::{AttemptLine, ExplainedKind, Explanation};
 use crate::time::Timestamp;
@@ -25,6 +26,10 @@ pub fn node(
         Explanation::new(ExplainedKind::Node, node.id.as_uuid(), &node.hostname, state, since);
     let reachability = node.reachability(now);
     let silent = matches!(reachability, Reachability::Stale | Reachability::Unreachable);
+    // Only once it is late: every node is silent at first.
+    let late =
+        |found: &Explanation| found.blockers.iter().any(|b| b.code == BlockerCode::NodeSilent);
+    let never_reported = node.is_silent() && resource.is_some_and(late);
     match (&node.deregistration, node.drain) {
         (Some(gone), _) => {
             let how = gone.how;
@@ -47,6 +52,12 @@ pub fn node(
                 Some("a heartbeat; missing heartbeats never deregister a node".to_owned());
             found.next = "it stays registered until it is drained, leaves, or its substrate is \
                           proven absent"
+                .to_owned();
+        }
+        (None, None) if never_reported => {
+            found.waiting_for = Some("its first heartbeat".to_owned());
+            found.next = "if its machine did not store its identity, let it enrol again with \
+                          `slipway resource reenrol`"
                 .to_owned();
         }
         (None, None) => {

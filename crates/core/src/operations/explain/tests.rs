@@ -24,6 +24,7 @@ const TIMEOUT: Timeouts = Timeouts {
         enrolling: Duration::from_secs(86_400),
         deregistering: Duration::from_secs(600),
         deprovisioning: Duration::from_secs(1_800),
+        first_heartbeat: Duration::from_secs(300),
     },
     claimed_within: Duration::from_secs(60),
 };

@@ -4,30 +4,34 @@ use serde_json::json;
 
 use super::resource::part;
 use crate::broker::phase::Phase;
-use crate::nodes::token::BootstrapToken;
+use crate::nodes::token::{BootstrapToken, TokenState};
 use crate::operations::explanation::{AttemptLine, ExplainedKind, Explanation};
 use crate::time::Timestamp;
 
 /// `attempt` is the one it was issued for.
 pub fn token(token: &BootstrapToken, now: Timestamp, attempt: Option<&AttemptLine>) -> Explanation {
-    let (state, since) = match (&token.consumed, token.revoked_at) {
-        (Some(consumed), _) => ("consumed", consumed.at),
-        (None, Some(revoked)) => ("revoked", revoked),
-        (None, None) if token.is_usable(now) => ("usable", token.issued_at),
-        (None, None) => ("expired", token.expires_at),
+    let state = token.state(now);
+    let consumed_at = token.consumed.as_ref().map(|consumed| consumed.at);
+    let since = match state {
+        TokenState::Usable => Some(token.issued_at),
+        TokenState::Consumed => consumed_at,
+        TokenState::Revoked => token.revoked_at,
+        TokenState::Expired => None,
     };
+    let since = since.unwrap_or(token.expires_at);
     let handle = attempt.map_or("", |line| line.handle.as_str());
     let name = format!("{} token of {handle}", token.kind);
     let id = token.id.as_uuid();
-    let mut found = Explanation::new(ExplainedKind::Token, id, name.trim_end(), state, since);
+    let mut found =
+        Explanation::new(ExplainedKind::Token, id, name.trim_end(), state.as_str(), since);
     let phase = attempt.and_then(|line| Phase::parse(&line.phase));
     // The phases in which `nodes::enrol` refuses an enrolment.
     let refused = phase.filter(|phase| *phase == Phase::Failed || phase.is_deletion());
     found.next = match (state, refused) {
-        ("usable", Some(phase)) => {
+        (TokenState::Usable, Some(phase)) => {
             format!("it enrols nobody: its resource is {phase}, which takes no node any more")
         }
-        ("usable", None) => {
+        (TokenState::Usable, None) => {
             found.waiting_for = Some("a node agent to enrol with it".to_owned());
             found.deadline = Some(token.expires_at);
             if token.issued_by.is_some() {
@@ -39,15 +43,18 @@ pub fn token(token: &BootstrapToken, now: Timestamp, attempt: Option<&AttemptLin
                 )
             }
         }
-        ("consumed", _) => {
+        (TokenState::Consumed, _) => {
             let node = token.consumed.as_ref().map(|consumed| consumed.node_id.to_string());
             format!(
                 "it enrols nobody else: node {} used it up; a retry of the resource mints another",
                 node.unwrap_or_default()
             )
         }
-        ("revoked", _) => {
+        (TokenState::Revoked, _) => {
             "it enrols nobody: another replaced it, or its resource is being deleted".to_owned()
+        }
+        (TokenState::Expired, _) if token.revoked_at.is_some() => {
+            "it enrols nobody: it expired, and another replaced it since".to_owned()
         }
         _ if now >= token.hard_expires_at => {
             "it enrols nobody: it reached its longest life; issue one with `slipway token issue`"

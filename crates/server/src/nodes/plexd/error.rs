@@ -2,13 +2,17 @@
 //! [`crate::error`]; only the document differs.
 
 use axum::Json;
-use axum::extract::Request;
-use axum::http::{StatusCode, Uri};
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use slipway_app::access::authenticate;
 use slipway_wire::nodes::plexd::NodeError;
 
+use super::nodes::admit;
 use crate::error::{Rejection, write_json};
+use crate::request::bearer;
+use crate::state::ServerState;
 
 pub(super) async fn write(request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
@@ -23,14 +27,23 @@ pub(super) async fn write(request: Request, next: Next) -> Response {
     response
 }
 
-/// Answers every other route. The agent continues without the feature.
-pub(super) async fn not_provisioned(uri: Uri) -> Response {
+/// Answers every other route, to a node with its key. The agent continues without the
+/// feature.
+pub(super) async fn not_provisioned(
+    State(state): State<ServerState>,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Result<Response, Rejection> {
+    let key = bearer(&headers).unwrap_or_default();
+    let node = authenticate::node_key(&state.context, key).await?;
+    let in_path = uri.path().strip_prefix("/nodes/").and_then(|rest| rest.split('/').next());
+    admit(&state, node, in_path.unwrap_or(&node.to_string()))?;
     let feature = feature(uri.path());
     let document = NodeError {
         message: format!("this server does not offer `{feature}`; go on without it"),
         code: format!("{feature}_not_provisioned"),
     };
-    (StatusCode::NOT_IMPLEMENTED, Json(document)).into_response()
+    Ok((StatusCode::NOT_IMPLEMENTED, Json(document)).into_response())
 }
 
 /// The feature that a path asks for, as a code: snake_case, bounded. In paths

@@ -27,16 +27,20 @@ impl FromRequestParts<ServerState> for AuthenticatedNode {
         let key = bearer(&parts.headers).unwrap_or_default();
         let node = authenticate::node_key(&state.context, key).await?;
         let path = Path::<String>::from_request_parts(parts, state).await.ok();
-        if path.and_then(|Path(id)| id.parse().ok()) != Some(node) {
-            return Err(Refusal::new(
-                ErrorKind::Unauthenticated,
-                "the key belongs to another node than the one in the path",
-            )
-            .into());
-        }
-        state.node_rates.take(node)?;
+        admit(state, node, path.as_ref().map_or("", |Path(id)| id))?;
         Ok(Self(node))
     }
+}
+
+/// Admits the node whose key was sent, if it is the one in the path and within its rate.
+pub(super) fn admit(state: &ServerState, node: NodeId, in_path: &str) -> Result<(), Refusal> {
+    if in_path.parse() != Ok(node) {
+        return Err(Refusal::new(
+            ErrorKind::Unauthenticated,
+            "the key belongs to another node than the one in the path",
+        ));
+    }
+    state.node_rates.take(node)
 }
 
 /// Stores what the body reports, as far as it can be parsed. Nothing in the
@@ -82,12 +86,19 @@ pub(super) async fn drain(
     Ok(StatusCode::NO_CONTENT)
 }
 
+/// A node that is not registered any more gets the same answer: its agent forgets its
+/// identity only then.
 pub(super) async fn deregister(
     State(state): State<ServerState>,
-    AuthenticatedNode(id): AuthenticatedNode,
+    Path(in_path): Path<String>,
     request: Request,
 ) -> Result<StatusCode, Rejection> {
+    let key = bearer(request.headers()).unwrap_or_default();
+    let (id, registered) = authenticate::node_key_of_any(&state.context, key).await?;
+    admit(&state, id, &in_path)?;
     read_body(request).await?;
-    node::leave(&state.context, id).await?;
+    if registered {
+        node::leave(&state.context, id).await?;
+    }
     Ok(StatusCode::NO_CONTENT)
 }

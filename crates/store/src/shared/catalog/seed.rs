@@ -3,6 +3,7 @@
 
 use serde_json::json;
 use slipway_app::seed::Seed;
+use slipway_core::catalog::blueprint_version::BlueprintVersion;
 use sqlx::types::Json;
 use uuid::Uuid;
 
@@ -26,7 +27,12 @@ pub(crate) async fn seed(connection: &mut Connection, seed: &Seed) -> Result<Uui
     .bind(credential)
     .execute(&mut *connection)
     .await?;
-    blueprint(connection, seed).await?;
+    let texts = (&*seed.blueprint_name, &*seed.blueprint_description);
+    blueprint(connection, &seed.blueprint, texts).await?;
+    if let Some(version) = &seed.manual_blueprint {
+        let texts = ("Manual node", "A machine that somebody boots by hand.");
+        blueprint(connection, version, texts).await?;
+    }
     Ok(project)
 }
 
@@ -55,16 +61,19 @@ async fn credential(connection: &mut Connection, seed: &Seed) -> Result<Uuid, sq
     ensure(connection, insert, sqlx::query(find).bind(cloud).bind(&seed.credential)).await
 }
 
-async fn blueprint(connection: &mut Connection, seed: &Seed) -> Result<(), sqlx::Error> {
-    let version = &seed.blueprint;
+async fn blueprint(
+    connection: &mut Connection,
+    version: &BlueprintVersion,
+    (name, description): (&str, &str),
+) -> Result<(), sqlx::Error> {
     let insert = sqlx::query(
         "INSERT INTO blueprints (id, slug, display_name, description, engine) \
          VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING",
     )
     .bind(version.blueprint_id.as_uuid())
     .bind(&version.slug)
-    .bind(&seed.blueprint_name)
-    .bind(&seed.blueprint_description)
+    .bind(name)
+    .bind(description)
     .bind(version.engine.as_str());
     let find = sqlx::query("SELECT id FROM blueprints WHERE slug = $1").bind(&version.slug);
     let blueprint = ensure(connection, insert, find).await?;

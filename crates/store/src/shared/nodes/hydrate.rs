@@ -15,7 +15,7 @@ use crate::fault::Fault;
 macro_rules! node_columns {
     () => {
         "id, revision, project_id, resource_id, provisioned_resource_id, bootstrap_token_id, \
-         hostname, public_key, key_hash, capabilities, registered_at, last_heartbeat_at, \
+         hostname, public_key, key_hash, former_key_hash, capabilities, registered_at, last_heartbeat_at, \
          drain_id, drain_requested_at, deregistered_at, deregistered_how, deregistered_by, \
          deregistered_reason, mesh_host, mesh_ip, binary_version, binary_checksum, agent_status"
     };
@@ -79,12 +79,11 @@ pub(crate) fn node(row: &Row) -> Result<Node, Fault> {
             })
         }
     };
-    let key_hash = match rows::get::<Option<Vec<u8>>>(row, "key_hash")? {
-        None => None,
-        Some(bytes) => Some(
-            SecretHash::from_slice(&bytes)
-                .ok_or_else(|| Fault::new("key_hash", "must have 32 bytes"))?,
-        ),
+    let hash = |column: &'static str| match rows::get::<Option<Vec<u8>>>(row, column)? {
+        None => Ok(None),
+        Some(bytes) => SecretHash::from_slice(&bytes)
+            .map(Some)
+            .ok_or_else(|| Fault::new(column, "must have 32 bytes")),
     };
     Ok(Node {
         id: NodeId::new(rows::get(row, "id")?),
@@ -97,7 +96,8 @@ pub(crate) fn node(row: &Row) -> Result<Node, Fault> {
         bootstrap_token_id: BootstrapTokenId::new(rows::get(row, "bootstrap_token_id")?),
         hostname: rows::get(row, "hostname")?,
         public_key: rows::bytes32(row, "public_key")?,
-        key_hash,
+        key_hash: hash("key_hash")?,
+        former_key_hash: hash("former_key_hash")?,
         capabilities: rows::json(row, "capabilities")?,
         mesh: mesh::address(row)?,
         reported: Reported {

@@ -2,6 +2,7 @@
 
 pub(crate) mod enrol;
 pub(crate) mod hydrate;
+pub(crate) mod machines;
 pub(crate) mod mesh;
 pub(crate) mod port;
 pub(crate) mod reads;

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use slipway_app::nodes::port::Heartbeat;
+use slipway_app::nodes::port::{Heartbeat, NodeNames};
 use slipway_app::ports::Listed;
 use slipway_app::ports::store::Page;
 use slipway_core::ids::{DrainId, NodeId, ProjectId};
@@ -19,6 +19,7 @@ use super::page::{after, fetch_one, fetch_page};
 use super::{Connection, Row, hydrate, rows};
 use crate::failure::Failure;
 use crate::fault::Fault;
+use crate::id_list::IdList;
 
 /// The node of an audit entry (or of another reference) belongs to a resource that is
 /// not deleted.
@@ -69,6 +70,26 @@ pub(crate) async fn list_in(
     .bind(after(page))
     .bind(i64::from(page.limit));
     fetch_page(connection, query, (NodeId::KIND, "id"), page, hydrate::node).await
+}
+
+pub(crate) async fn names(
+    connection: &mut Connection,
+    nodes: &[NodeId],
+) -> Result<BTreeMap<NodeId, NodeNames>, Failure> {
+    let list: IdList = nodes.iter().map(|id| id.as_uuid()).collect();
+    let found = sqlx::query(sql!(
+        "SELECT n.id, r.handle, p.name FROM nodes n JOIN resources r ON r.id = n.resource_id \
+         JOIN projects p ON p.id = n.project_id WHERE n.id ",
+        (one_of "$1")
+    ))
+    .bind(list)
+    .fetch_all(&mut *connection)
+    .await?;
+    let pairs = found.iter().map(|row| {
+        let names = NodeNames { resource: row.try_get("handle")?, project: row.try_get("name")? };
+        Ok((NodeId::new(row.try_get("id")?), names))
+    });
+    pairs.collect()
 }
 
 /// Not a write of the node in the sense of its revision: the revision guards

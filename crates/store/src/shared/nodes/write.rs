@@ -1,6 +1,7 @@
 //! Writes nodes and bootstrap tokens, by sets.
 
 use serde_json::json;
+use slipway_core::ids::ProvisionedResourceId;
 use slipway_core::nodes::NodesWrite;
 use slipway_core::nodes::node::Node;
 use slipway_core::nodes::token::{BootstrapToken, SecretHash};
@@ -9,7 +10,7 @@ use sqlx::types::Json;
 
 use super::json_values::{JsonBytes, JsonTime};
 use super::row_set::RowSet;
-use super::{Connection, mesh, writes};
+use super::{Connection, machines, mesh, writes};
 use crate::failure::Failure;
 use crate::micros::Micros;
 
@@ -21,6 +22,7 @@ pub(crate) struct Writes<'a> {
     nodes: Vec<&'a Node>,
     tokens: Vec<&'a BootstrapToken>,
     new_tokens: Vec<&'a BootstrapToken>,
+    gone_machines: Vec<ProvisionedResourceId>,
 }
 
 impl<'a> Writes<'a> {
@@ -30,6 +32,7 @@ impl<'a> Writes<'a> {
             NodesWrite::NodeUpdate(node) => self.nodes.push(node),
             NodesWrite::TokenUpdate(token) => self.tokens.push(token),
             NodesWrite::TokenInsert(token) => self.new_tokens.push(token),
+            NodesWrite::MachineRemove(attempt) => self.gone_machines.push(*attempt),
         }
     }
 
@@ -40,7 +43,8 @@ impl<'a> Writes<'a> {
         }
         nodes_update(connection, &self.nodes).await?;
         tokens_update(connection, &self.tokens).await?;
-        TOKENS_INSERT.write(connection, &self.new_tokens).await
+        TOKENS_INSERT.write(connection, &self.new_tokens).await?;
+        machines::remove(connection, &self.gone_machines).await
     }
 }
 
@@ -78,6 +82,7 @@ async fn node_insert(connection: &mut Connection, node: &Node) -> Result<(), Fai
 const NODES_UPDATE: RowSet<Node> = update_rows!(dated, "nodes" by id, |node: &Node| {
     hostname: text = node.hostname,
     key_hash: bytes = node.key_hash.as_ref().map(SecretHash::as_bytes),
+    former_key_hash: bytes = node.former_key_hash.as_ref().map(SecretHash::as_bytes),
     capabilities: json = node.capabilities,
     drain_id: uuid = node.drain.map(|drain| drain.id),
     drain_requested_at: time = node.drain.map(|drain| drain.requested_at),
@@ -157,7 +162,8 @@ async fn tokens_update(
 
 /// Moves the beginnings of waits that a clock that went back left in the future: a wait
 /// would end that much later.
-pub(crate) const STARTS: [&str; 2] = [
+pub(crate) const STARTS: [&str; 3] = [
+    sql!("UPDATE nodes SET registered_at = ", now, " WHERE registered_at > ", now),
     sql!("UPDATE nodes SET last_heartbeat_at = ", now, " WHERE last_heartbeat_at > ", now),
     sql!("UPDATE nodes SET drain_requested_at = ", now, " WHERE drain_requested_at > ", now),
 ];

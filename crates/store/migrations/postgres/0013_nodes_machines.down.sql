@@ -1,0 +1,2 @@
+DROP TABLE manual_machines;
+ALTER TABLE nodes DROP COLUMN former_key_hash;
