@@ -213,7 +213,7 @@ pub(super) async fn a_heartbeat_counts_and_names_its_replica(world: &World) {
     let names: Vec<_> = replicas.iter().map(|replica| replica.worker.as_str()).collect();
     assert_eq!(names, ["replica-a", "replica-b"]);
     assert!(replicas.iter().all(|replica| replica.acknowledged == before.revision));
-    assert_eq!(replicas[0].lease, Duration::from_secs(30));
+    assert_eq!(replicas[0].outlives, Duration::from_secs(30));
     assert!(replicas[0].seen_at >= replicas[1].seen_at, "the second heartbeat moved it");
 }
 
