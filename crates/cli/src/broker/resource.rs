@@ -5,7 +5,6 @@ use serde_json::Value;
 use slipway_wire::broker::{
     Abandon, DeclareResource, HistoryEntry, Resource, ResourceDetail, Retry,
 };
-use slipway_wire::catalog::Relabel;
 use slipway_wire::deletion::Deletion;
 use slipway_wire::nodes::ForceDrain;
 
@@ -13,6 +12,7 @@ use super::target::{Gone, TargetArguments, find, find_id};
 use crate::arguments::{
     DeletionArguments, PageArguments, WaitArguments, distinct, parse_pair, parse_parameter,
 };
+use crate::catalog::relabel::RelabelArguments;
 use crate::client::Listing;
 use crate::error::Error;
 use crate::kind::{Cells, Detail, Facts, Kind, Row};
@@ -75,13 +75,12 @@ pub enum ResourceCommand {
     },
     /// Show one resource
     Get(TargetArguments),
-    /// Replace all labels of a resource; they win over those of its project
+    /// Replace all labels of a resource, or change some; they win over those of its project
     Relabel {
         #[command(flatten)]
         target: TargetArguments,
-        /// A label; those that are not given are taken away
-        #[arg(short, long = "label", value_name = "KEY=VALUE", value_parser = parse_pair)]
-        labels: Vec<(String, String)>,
+        #[command(flatten)]
+        labels: RelabelArguments,
     },
     /// Drain a resource, take it down in order and release it
     Delete {
@@ -152,6 +151,7 @@ pub(crate) const EXAMPLES: &[&str] = &[
     "slipway resource get web-1 -o yaml",
     "slipway resource history web-1 --limit 20",
     "slipway resource relabel web-1 -l tier=web -l team=blue",
+    "slipway resource relabel web-1 --add tier=db --remove team",
     "slipway resource delete web-1 --reason replaced",
     "slipway resource delete web-1 --yes --wait --timeout 10m",
     "slipway resource explain web-1",
@@ -282,9 +282,11 @@ pub(crate) async fn run(session: &mut Session<'_>, command: ResourceCommand) -> 
         }
         ResourceCommand::Explain(target) => explain::resource(session, &target).await,
         ResourceCommand::Relabel { target, labels } => {
-            let body = Relabel { labels: distinct("--label", labels)? };
+            labels.check(session.terminal)?;
             let resource = find(&session.client, &target, Gone::Refused).await?;
-            session.update::<Resource>(&resource.id, &body).await
+            let now = (&resource.labels, resource.revision);
+            let relabelling = labels.apply(session.terminal, &resource.handle, now)?;
+            session.relabel::<Resource>(&resource.id, relabelling).await
         }
         ResourceCommand::Delete { target, deletion, wait } => {
             let resource = find_for_harm(session, &target, deletion.yes, "Delete").await?;
