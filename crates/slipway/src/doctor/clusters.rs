@@ -67,7 +67,7 @@ pub(super) async fn inspect(seen: &ServerProbe, config: &Config) -> Vec<Finding>
                     "put the kubeconfig of the registered cluster there",
                 ),
             Ok(_) => {
-                area.ok("kubeconfig", format!("{}: {} connects", cluster.name, file.display()))
+                area.ok("kubeconfig", format!("{}: {} connects", cluster.name, file.display()));
             }
             Err(why) => area.problem(
                 "kubeconfig",
