@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use slipway_core::blocker::Deadlines;
 use slipway_core::nodes::token::TokenLifetimes;
+use slipway_core::placement::cluster::NamespacePrefix;
 use tokio::sync::Notify;
 
 use crate::ports::{Clock, Entropy, Meter, Stores};
@@ -31,6 +32,8 @@ pub struct Settings {
     pub token_lifetimes: TokenLifetimes,
     /// The `<env>` in tokens and node keys.
     pub token_environment: String,
+    /// Of clusters that are registered without one.
+    pub namespace_prefix: NamespacePrefix,
 }
 
 /// Tells the loops of this process that something may have become due. Other

@@ -175,6 +175,9 @@ pub(crate) async fn context(database: &Database) -> anyhow::Result<Context> {
             claimed_within: ResourceLoop::LEASE * 2,
             token_lifetimes: TokenLifetimes::default(),
             token_environment: "bench".to_owned(),
+            namespace_prefix: slipway_core::placement::cluster::NamespacePrefix::from_stored(
+                "slipway-project-".to_owned(),
+            ),
         },
     })
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use reqwest::header::{DATE, HeaderMap, LINK};
+use reqwest::header::{DATE, HeaderMap, IF_MATCH, LINK};
 use reqwest::{
     Certificate, ClientBuilder, Method, RequestBuilder, Response, StatusCode, Url, redirect,
 };
@@ -128,12 +128,19 @@ impl Client {
         self.decode(self.request(Method::POST, path).json(body)).await
     }
 
+    /// Refused if somebody wrote since this revision, if one is given.
     pub(crate) async fn patch<T: DeserializeOwned>(
         &self,
         path: &[&str],
         body: &impl Serialize,
+        if_match: Option<i64>,
     ) -> Result<T, Error> {
-        self.decode(self.request(Method::PATCH, path).json(body)).await
+        let request = self.request(Method::PATCH, path).json(body);
+        self.decode(match if_match {
+            Some(revision) => request.header(IF_MATCH, format!("\"{revision}\"")),
+            None => request,
+        })
+        .await
     }
 
     pub(crate) async fn put<T: DeserializeOwned>(

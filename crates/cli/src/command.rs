@@ -74,7 +74,7 @@ pub enum Command {
     /// Act again after a start that only observed, for instance on a restored database
     #[command(after_help = EXIT_CODES)]
     Resume(control::ReasonArguments),
-    /// The mode of the installation: acting, frozen or observing, and which replicas obey it
+    /// The installation at a glance: mode and replicas, attempts by phase, blockers, nodes, leaks, clusters and loops
     #[command(after_help = EXIT_CODES)]
     Status,
     /// List the actions that a freeze or observe-only withholds

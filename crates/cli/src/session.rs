@@ -6,6 +6,7 @@ use serde::de::DeserializeOwned;
 use slipway_wire::deletion::Deletion;
 
 use crate::arguments::{NamedDeleteArguments, Output};
+use crate::catalog::relabel::Relabelling;
 use crate::client::{Client, Listed, Listing};
 use crate::error::Error;
 use crate::exit::Exit;
@@ -87,7 +88,17 @@ impl Session<'_> {
         reference: &str,
         body: &impl Serialize,
     ) -> Result<(), Error> {
-        let changed: K = self.client.patch(&[K::PATH, reference], body).await?;
+        let changed: K = self.client.patch(&[K::PATH, reference], body, None).await?;
+        self.show_details(&changed);
+        Ok(())
+    }
+
+    pub(crate) async fn relabel<K: Kind>(
+        &mut self,
+        id: &str,
+        Relabelling { body, if_match }: Relabelling,
+    ) -> Result<(), Error> {
+        let changed: K = self.client.patch(&[K::PATH, id], &body, if_match).await?;
         self.show_details(&changed);
         Ok(())
     }

@@ -2,7 +2,7 @@
 //! change: every use checks the file first, which costs one `stat`. The
 //! connection also knows the identity of the cluster that answers.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::Namespace;
@@ -20,7 +20,7 @@ const IDENTITY_NAMESPACE: &str = "kube-system";
 /// A connection to one cluster.
 #[derive(Debug)]
 pub struct Connection {
-    access: Access,
+    access: RwLock<Access>,
     current: Mutex<Option<Current>>,
     /// Counts the clients; watches begin again with the next one.
     generation: watch::Sender<u64>,
@@ -69,7 +69,7 @@ impl Connection {
     /// an unreachable cluster must not keep a process from starting.
     pub fn new(access: Access, cluster: &str) -> Arc<Self> {
         Arc::new(Self {
-            access,
+            access: RwLock::new(access),
             current: Mutex::new(None),
             generation: watch::Sender::new(0),
             identity: Mutex::new(None),
@@ -81,6 +81,15 @@ impl Connection {
     /// The name of the cluster in the log.
     pub(crate) fn cluster(&self) -> &str {
         self.reachability.cluster()
+    }
+
+    /// Reaches the cluster by another way from the next request on.
+    pub fn reach_by(&self, access: Access) {
+        *self.access.write().unwrap_or_else(PoisonError::into_inner) = access;
+    }
+
+    fn access(&self) -> Access {
+        self.access.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The number of the present client.
@@ -101,7 +110,7 @@ impl Connection {
 
     /// The same with the number of its generation.
     pub(crate) async fn numbered_client(&self) -> Result<(Client, u64), Error> {
-        let fingerprint = self.access.fingerprint().await;
+        let fingerprint = self.access().fingerprint().await;
         let current = self.lock().clone();
         match current {
             Some(current) if current.fingerprint == fingerprint => {
@@ -154,8 +163,8 @@ impl Connection {
     /// been replaced within the resolution of its times. Equal content makes no
     /// new client, because that would begin every watch again.
     async fn recheck_credentials(&self) {
-        let fingerprint = self.access.fingerprint().await;
-        let digest = self.access.digest().await;
+        let fingerprint = self.access().fingerprint().await;
+        let digest = self.access().digest().await;
         let known = self.lock().as_ref().is_some_and(|current| current.digest == digest);
         if known {
             return;
@@ -183,8 +192,8 @@ impl Connection {
     async fn renew(&self, fingerprint: Option<Fingerprint>) -> Result<(Client, u64), String> {
         // Taken before the file is read for use: a file that is replaced in
         // between differs from this digest, and the next check notices it.
-        let digest = self.access.digest().await;
-        let config = self.access.load().await?;
+        let digest = self.access().digest().await;
+        let config = self.access().load().await?;
         let client = Client::try_from(config)
             .map_err(|error| format!("no client can be made for the cluster: {error}"))?;
         let mut current = self.lock();

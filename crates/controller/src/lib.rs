@@ -5,7 +5,8 @@
 //! management clusters, [`relay`] numbers events, [`subscribers`] delivers them
 //! to the sinks of this process, [`retention`] removes what was kept long
 //! enough, [`orphans`] scans for leaks, [`heartbeat`] shows that this replica
-//! is alive and recognises a restored database. Loops that work at an interval
+//! is alive and recognises a restored database; [`readiness`] judges whether they
+//! keep up. Loops that work at an interval
 //! share `periodic`. [`clock_watch`] keeps the loops going when the database's
 //! clock goes back, [`watches`] wakes attempts that an engine saw change.
 
@@ -17,6 +18,7 @@ pub mod heartbeat;
 pub mod orphans;
 mod periodic;
 pub mod placement;
+pub mod readiness;
 pub mod relay;
 pub mod resources;
 pub mod retention;

@@ -29,6 +29,7 @@ use tracing::Instrument;
 
 use crate::claims::{AttemptClaims, AttemptRenewer};
 use crate::driver::{Failure, Loop, Pacing, failure};
+use crate::readiness::{Progress, Verdict};
 use crate::status::Status;
 
 /// The loop over provisioned resources.
@@ -241,35 +242,22 @@ impl ResourceLoop {
         if local { Actions::InProcess } else { Actions::Remote }.earlier_claims()
     }
 
-    /// Fails if the loop could not claim, or left due rows unclaimed, for
-    /// longer than three sweep intervals.
-    pub async fn probe(&self, status: &Status) -> Probe {
-        let limit = self.pace.sweep * 3;
-        // Callers without a key see these texts, so they say what is wrong
-        // without internals; the log and the loop's status have the rest.
-        let unready = |detail: &str| Probe { ok: false, detail: detail.to_owned() };
-        let fail = |detail: &str, internal: String| {
-            tracing::warn!(internal, "the resource loop is not ready: {detail}");
-            unready(detail)
+    /// How the loop does, and for the log why it fails: what callers without a key
+    /// must not see.
+    pub async fn verdict(&self, status: &Status) -> (Verdict, String) {
+        let overdue = match self.context.stores.broker.attempt_overdue(self.partition).await {
+            Ok(overdue) => overdue,
+            Err(error) => return (Verdict::CannotList, error.to_string()),
         };
         let snapshot = status.snapshot();
-        match snapshot.last_success.map(|at| at.elapsed()) {
-            None => return fail("no sweep has been completed yet", String::new()),
-            Some(age) if age > limit => {
-                let error = snapshot.last_error.unwrap_or_default();
-                let internal = format!("for {} s; the last error: {error}", age.as_secs());
-                return fail("due work cannot be claimed", internal);
-            }
-            Some(_) => {}
-        }
-        match self.context.stores.broker.attempt_overdue(self.partition).await {
-            Ok(Some(overdue)) if overdue > limit => {
-                fail("due work is not claimed", format!("for {} s", overdue.as_secs()))
-            }
-            Ok(_) => Probe { ok: true, detail: "sweeping".to_owned() },
-            Err(error) if error.is_logged() => unready("the database does not answer"),
-            Err(error) => fail("the database refuses", error.to_string()),
-        }
+        let progress = Progress {
+            started: snapshot.started.elapsed(),
+            answered: snapshot.last_success.map(|at| at.elapsed()),
+            worked: snapshot.last_claim.map(|at| at.elapsed()),
+            overdue,
+        };
+        let error = snapshot.last_error.unwrap_or_else(|| "none".to_owned());
+        (Verdict::of(progress, self.pace.sweep * 3), format!("{progress:?}, last error: {error}"))
     }
 }
 
@@ -293,11 +281,4 @@ impl ResourceLoop {
 /// A request to any other engine goes on without us.
 fn actions_of(engine: Engine) -> Actions {
     if engine.acts_by_request() { Actions::Remote } else { Actions::InProcess }
-}
-
-/// Whether the loop keeps up, for `/readyz`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Probe {
-    pub ok: bool,
-    pub detail: String,
 }

@@ -9,6 +9,7 @@ use slipway_core::time::Timestamp;
 #[derive(Debug)]
 pub struct Status {
     name: String,
+    started: Instant,
     inner: Mutex<Inner>,
 }
 
@@ -19,6 +20,7 @@ struct Inner {
     failed: u64,
     last_activation_at: Option<Timestamp>,
     last_success: Option<Instant>,
+    last_claim: Option<Instant>,
     last_error: Option<String>,
 }
 
@@ -26,6 +28,8 @@ struct Inner {
 #[derive(Debug, Clone)]
 pub struct Snapshot {
     pub name: String,
+    /// When the loop was made.
+    pub started: Instant,
     pub activations: u64,
     /// Items claimed.
     pub claimed: u64,
@@ -34,12 +38,14 @@ pub struct Snapshot {
     pub last_activation_at: Option<Timestamp>,
     /// The last successful claim, whether it found work or not.
     pub last_success: Option<Instant>,
+    /// The last claim that found work.
+    pub last_claim: Option<Instant>,
     pub last_error: Option<String>,
 }
 
 impl Status {
     pub fn new(name: impl Into<String>) -> Self {
-        Self { name: name.into(), inner: Mutex::default() }
+        Self { name: name.into(), started: Instant::now(), inner: Mutex::default() }
     }
 
     pub fn name(&self) -> &str {
@@ -51,7 +57,11 @@ impl Status {
             inner.activations += 1;
             inner.claimed += u64::try_from(claimed).unwrap_or(u64::MAX);
             inner.last_activation_at = Some(at);
-            inner.last_success = Some(Instant::now());
+            let now = Some(Instant::now());
+            inner.last_success = now;
+            if claimed > 0 {
+                inner.last_claim = now;
+            }
         });
     }
 
@@ -66,11 +76,13 @@ impl Status {
         let inner = self.with(|inner| inner.clone());
         Snapshot {
             name: self.name.clone(),
+            started: self.started,
             activations: inner.activations,
             claimed: inner.claimed,
             failed: inner.failed,
             last_activation_at: inner.last_activation_at,
             last_success: inner.last_success,
+            last_claim: inner.last_claim,
             last_error: inner.last_error,
         }
     }

@@ -260,7 +260,7 @@ impl BlockerCode {
             }],
             Self::ClusterNotServed => &[
                 Remedy {
-                    action: "start a control plane that serves the cluster named in the evidence, or read the log of the one that should serve it",
+                    action: "serve the cluster named in the evidence: its access kubeconfig/<name> is the file <name> in the kubeconfig_dir of a control plane, in-cluster is a pod of that cluster; then read the log of the one that should serve it",
                     command: None,
                     role: "admin",
                 },

@@ -104,6 +104,7 @@ pub fn mk_placement() -> Placement {
         cluster_id: ClusterId::new(uuid(16)),
         cluster: "local".to_owned(),
         engine: Engine::Local,
+        access: None,
         namespace: "slipway-project-x".to_owned(),
         namespace_phase: NamespacePhase::Ready,
         substrate_uid: None,

@@ -20,8 +20,25 @@ closed_set!(
         ValueCharacters => "value_characters",
         /// The provider takes no more; the first labels in order were taken.
         TooMany => "too_many",
+        /// The XRD of the blueprint has no `spec.cloudTags`.
+        NoField => "no_field",
     }
 );
+
+impl SkipReason {
+    /// For people.
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::KeyReserved => "the provider reserves this prefix",
+            Self::KeyTooLong => "the key is too long for the provider",
+            Self::KeyCharacters => "the provider does not allow these characters in a key",
+            Self::ValueTooLong => "the value is too long for the provider",
+            Self::ValueCharacters => "the provider does not allow these characters in a value",
+            Self::TooMany => "the provider takes no more tags",
+            Self::NoField => "the XRD of the blueprint has no spec.cloudTags",
+        }
+    }
+}
 
 /// A label that did not become a tag.
 #[derive(Debug, Clone, PartialEq, Eq)]

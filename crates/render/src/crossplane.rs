@@ -2,10 +2,10 @@
 //! XRD defines. A Composition turns it into cloud resources.
 
 use serde_json::{Map, Value, json};
-use slipway_core::broker::snapshot::{ProviderFacts, ResourceSnapshot};
+use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::ids::ClaimToken;
 
-use crate::cloud_tags::{self, CloudTags};
+use crate::cloud_tags::{self, CloudTags, SkipReason, Skipped};
 use crate::composite::{FINALIZER_DRAIN, RenderedComposite, labels};
 use crate::injection::{Filled, Injection};
 use crate::{Error, NodeSettings};
@@ -17,6 +17,10 @@ use crate::{Error, NodeSettings};
 /// refuses it. So `parameters` is present if the blueprint declares some (an
 /// XRD without the field could not be published then), and `cloudTags` if the
 /// XRD has them and there are any.
+/// A blueprint that declares a parameter of this name gets the name of the ProviderConfig
+/// of its resource in it, unless the declaration names another.
+pub const PROVIDER_CONFIG_NAME: &str = "providerConfigName";
+
 pub fn owned(snapshot: &ResourceSnapshot, settings: &NodeSettings) -> Result<Value, Error> {
     let blueprint = &snapshot.blueprint;
     let Some(composite_type) = &blueprint.composite_type else {
@@ -25,12 +29,19 @@ pub fn owned(snapshot: &ResourceSnapshot, settings: &NodeSettings) -> Result<Val
     };
     let schema = &blueprint.parameter_schema;
     let values = schema.validate(snapshot.attempt.parameter_values().as_map().clone())?;
+    let mut values = values.as_map().clone();
+    if let Some(facts) = &snapshot.provider
+        && schema.parameters().iter().any(|parameter| parameter.name == PROVIDER_CONFIG_NAME)
+    {
+        let name = || Value::String(facts.provider.clone());
+        values.entry(PROVIDER_CONFIG_NAME.to_owned()).or_insert_with(name);
+    }
     let mut spec = Map::new();
     if !schema.parameters().is_empty() {
         spec.insert("parameters".to_owned(), json!(values));
     }
     let tags = cloud_tags(snapshot).tags;
-    if blueprint.cloud_tags && !tags.is_empty() {
+    if !tags.is_empty() {
         spec.insert("cloudTags".to_owned(), json!(tags));
     }
     Ok(json!({
@@ -46,11 +57,13 @@ pub fn owned(snapshot: &ResourceSnapshot, settings: &NodeSettings) -> Result<Val
 
 /// The labels that become cloud tags, and those that cannot.
 pub fn cloud_tags(snapshot: &ResourceSnapshot) -> CloudTags {
-    snapshot.provider.as_deref().map(tags_of).unwrap_or_default()
-}
-
-fn tags_of(facts: &ProviderFacts) -> CloudTags {
+    let Some(facts) = snapshot.provider.as_deref() else { return CloudTags::default() };
     let propagating = facts.labels.iter().filter(|(_, label)| label.propagate);
+    if !snapshot.blueprint.cloud_tags {
+        let skip = |key: &String| Skipped { key: key.clone(), reason: SkipReason::NoField };
+        let skipped = propagating.map(|(key, _)| skip(key)).collect();
+        return CloudTags { skipped, ..CloudTags::default() };
+    }
     let labels = propagating.map(|(key, label)| (key.as_str(), label.value.as_str()));
     cloud_tags::of(labels, &facts.provider)
 }

@@ -22,6 +22,7 @@ use slipway_controller::retention::Retention;
 use slipway_core::access::rate::Rate;
 use slipway_core::blocker::Deadlines;
 use slipway_core::nodes::token::TokenLifetimes;
+use slipway_core::placement::cluster::NamespacePrefix;
 use slipway_core::secret::Secret;
 use slipway_server::TlsFiles;
 
@@ -128,7 +129,7 @@ pub(crate) struct Layer {
     #[arg(long, value_name = "NAME", env = "SLIPWAY_TOKEN_ENV")]
     token_env: Option<String>,
 
-    /// The prefix of a project's namespace [default: slipway-project-].
+    /// The prefix of project namespaces on clusters registered without one [default: slipway-project-].
     #[arg(long, value_name = "TEXT", env = "SLIPWAY_NAMESPACE_PREFIX")]
     namespace_prefix: Option<String>,
 
@@ -342,7 +343,7 @@ pub(crate) struct Config {
     pub(crate) lease: Duration,
     pub(crate) token_lifetimes: TokenLifetimes,
     pub(crate) token_environment: String,
-    pub(crate) namespace_prefix: String,
+    pub(crate) namespace_prefix: NamespacePrefix,
     pub(crate) kubeconfig_dir: Option<PathBuf>,
     pub(crate) system_namespace: String,
     pub(crate) placement: PlacementConfig,
@@ -425,20 +426,10 @@ impl Layer {
         {
             return Err(InvalidConfig::new("token_env", "must be lowercase letters"));
         }
+        let namespace_prefix = layer.namespace_prefix.as_deref();
         let namespace_prefix =
-            layer.namespace_prefix.unwrap_or_else(|| "slipway-project-".to_owned());
-        // A namespace is a DNS label of 63 characters, 36 of them the project's id.
-        let prefix_valid = (1..=27).contains(&namespace_prefix.len())
-            && namespace_prefix.starts_with(|c: char| c.is_ascii_lowercase())
-            && namespace_prefix
-                .chars()
-                .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-');
-        if !prefix_valid {
-            return Err(InvalidConfig::new(
-                "namespace_prefix",
-                "must be 1 to 27 lowercase letters, digits or hyphens, starting with a letter",
-            ));
-        }
+            NamespacePrefix::parse(namespace_prefix.unwrap_or(NamespacePrefix::DEFAULT))
+                .map_err(|invalid| InvalidConfig::new("namespace_prefix", invalid.problem))?;
         let usual = Deadlines::default();
         Ok(Config {
             listen,

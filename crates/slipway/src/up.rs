@@ -149,6 +149,7 @@ fn context(config: &Config, store: Stores, meter: Arc<dyn Meter>) -> Context {
             claimed_within: config.lease + config.reconcile_interval,
             token_lifetimes: config.token_lifetimes,
             token_environment: config.token_environment.clone(),
+            namespace_prefix: config.namespace_prefix.clone(),
         },
     }
 }

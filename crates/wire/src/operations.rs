@@ -90,6 +90,33 @@ pub struct LoopStatus {
     pub failed: u64,
 }
 
+/// `GET /api/v1/status`: the whole installation at a glance. A key that a map lacks
+/// counts zero.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct InstallationStatus {
+    /// Attempts by phase.
+    pub phases: BTreeMap<String, u64>,
+    /// By code.
+    pub blockers: BTreeMap<String, u64>,
+    /// Registered nodes by reachability.
+    pub nodes: BTreeMap<String, u64>,
+    /// Open leaks by kind.
+    pub leaks: BTreeMap<String, u64>,
+    pub clusters: Vec<ClusterStatus>,
+    /// The loops of the replica that answers.
+    pub loops: Vec<LoopStatus>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ClusterStatus {
+    pub name: String,
+    pub engine: String,
+    /// Why it cannot be used, if it cannot.
+    pub problem: Option<String>,
+    /// How long the longest due row has waited for a control plane; null if none waits.
+    pub lag_seconds: Option<u64>,
+}
+
 /// `GET /readyz`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Readiness {

@@ -46,6 +46,21 @@ pub struct CreateCluster {
     pub access: Option<String>,
 }
 
+/// `PATCH /api/v1/clusters/{cluster}`: what is not given stays.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct UpdateCluster {
+    /// For projects that are placed later; namespaces that exist keep their names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace_prefix: Option<String>,
+    /// Empty: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(pattern = "^([a-z0-9]([a-z0-9-]*[a-z0-9])?)?$", max_length = 63)]
+    pub region: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub access: Option<String>,
+}
+
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Cluster {
     pub id: String,

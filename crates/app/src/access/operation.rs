@@ -88,6 +88,8 @@ operations! {
 
     ClusterRead             Viewer   Shared       -;
     ClusterCreate           Admin    Installation "cluster.create";
+    ClusterUpdate           Admin    Installation "cluster.update";
+    ClusterDelete           Admin    Installation "cluster.delete";
     ClusterReadAssigned     Viewer   Project      -;
     ClusterListAssignments  Viewer   Installation -;
     ClusterAssign           Admin    Installation "cluster.assign";

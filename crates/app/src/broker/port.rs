@@ -78,6 +78,9 @@ pub struct ResourceFilter {
     /// The resource's labels in effect must match all of these.
     pub labels: Vec<LabelSelector>,
     pub blocked: Option<Blocked>,
+    /// A resource that is due for longer than this without a claim counts as blocked by
+    /// `cluster_not_served`, which no loop can record.
+    pub unserved_after: Option<Duration>,
     /// Include resources whose deletion is complete.
     pub show_deleted: bool,
 }

@@ -23,5 +23,7 @@ pub async fn relabel(
     reach::reach_resource(context, caller, id).await?;
     let labels = Labels::parse(labels)?;
     let mut rule = |snapshot: &_| relabel::relabel(snapshot, &labels, expected, &actor);
-    Ok(context.stores.broker.decide(ResourceKey::Resource(id), &mut rule).await?)
+    context.stores.broker.decide(ResourceKey::Resource(id), &mut rule).await?;
+    context.wakes.wake();
+    Ok(())
 }

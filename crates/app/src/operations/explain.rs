@@ -2,8 +2,10 @@
 //! observation and deadlines, for every kind. This file reads; core composes
 //! the answers.
 
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
+use serde_json::{Value, json};
 use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::catalog::project::Project;
 use slipway_core::error::{ErrorKind, Refusal};
@@ -13,6 +15,8 @@ use slipway_core::operations::explanation::{AttemptLine, ExplainedKind, Explanat
 use slipway_core::operations::reference;
 use slipway_core::placement::cluster::Cluster;
 use slipway_core::subject::SubjectKind;
+use slipway_render::cloud_tags::CloudTags;
+use slipway_render::crossplane;
 use uuid::Uuid;
 
 use crate::access::authorise::{Caller, Operation, authorise};
@@ -181,7 +185,9 @@ async fn of_resource(context: &Context, id: ResourceId) -> Result<Option<Explana
         Ok(Some(snapshot)) => {
             let history = recent_history(context, snapshot.attempt.id()).await?;
             let timeouts = timeouts(context);
-            Ok(Some(with(history, explain::resource(&snapshot, &attempts, timeouts))))
+            let mut found = explain::resource(&snapshot, &attempts, timeouts);
+            found.facts.extend(tag_facts(&snapshot));
+            Ok(Some(with(history, found)))
         }
         // A quarantined row is the most likely to need an explanation.
         Err(store::Error::Corrupt { id, reason }) => {
@@ -212,6 +218,18 @@ async fn one_attempt(
     }
     let history = recent_history(context, id).await?;
     Ok(with(history, explain::attempt(&line)))
+}
+
+/// What the labels become in the cloud, and which are skipped and why.
+fn tag_facts(snapshot: &ResourceSnapshot) -> impl Iterator<Item = (&'static str, Value)> {
+    let CloudTags { tags, skipped } = crossplane::cloud_tags(snapshot);
+    let reasons = skipped.iter().map(|label| (label.key.as_str(), label.reason.text()));
+    let skipped: BTreeMap<_, _> = reasons.collect();
+    let facts = [
+        ("cloud_tags", (!tags.is_empty()).then(|| json!(tags))),
+        ("labels_without_tag", (!skipped.is_empty()).then(|| json!(skipped))),
+    ];
+    facts.into_iter().filter_map(|(name, value)| Some((name, value?)))
 }
 
 /// The explanation with this history, oldest first.

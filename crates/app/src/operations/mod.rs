@@ -5,3 +5,4 @@ pub mod port;
 
 pub mod control;
 pub mod explain;
+pub mod status;

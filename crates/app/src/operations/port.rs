@@ -66,6 +66,7 @@ pub struct Counts {
     /// Attempts by phase. A resource that is not deleted has one attempt that
     /// is not Deleted; Deleted attempts count as long as their rows are kept.
     pub phases: BTreeMap<Phase, u64>,
+    /// Those that are stored, and attempts that nobody claims as `cluster_not_served`.
     pub blockers: BTreeMap<BlockerCode, u64>,
     /// Registered nodes only.
     pub nodes: BTreeMap<Reachability, u64>,
@@ -145,7 +146,7 @@ pub trait OperationsStore, intercepted by OperationsIntercept {
 
     /// Counts everything. This reads every attempt and every registered node,
     /// so a frequent caller should cache the result for a while.
-    async fn counts(&self) -> Result<Counts, Error>;
+    async fn counts(&self, unserved_after: Duration) -> Result<Counts, Error>;
 
     /// The time of the database's clock.
     async fn database_now(&self) -> Result<Timestamp, Error>;

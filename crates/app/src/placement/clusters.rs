@@ -8,7 +8,8 @@ use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::ids::{ClusterId, ProjectId};
 use slipway_core::placement::abandon::{self, Circumstances};
 use slipway_core::placement::cluster::{
-    self, Cluster, ClusterAccess, ClusterAssignment, ClusterSnapshot, NamespacePrefix, NewCluster,
+    self, Cluster, ClusterAccess, ClusterAssignment, ClusterChange, ClusterSnapshot,
+    NamespacePrefix, NewCluster,
 };
 use slipway_core::placement::namespace::NamespacePhase;
 use slipway_core::placement::shared_objects::ProjectNamespace;
@@ -16,7 +17,7 @@ use slipway_core::precondition::Expected;
 use slipway_core::text::Reason;
 
 use crate::access::authorise::{Caller, Operation, authorise};
-use crate::kind::{self, StoredKind, check, missing};
+use crate::kind::{self, DeleteRule, DeletedKind, StoredKind, check, missing};
 use crate::ports::store::{self, Page, Stores};
 use crate::ports::{KindStore, Listed};
 use crate::{Context, Error};
@@ -50,12 +51,14 @@ pub async fn create(
 ) -> Result<ClusterId, Error> {
     let actor = authorise(caller, Operation::ClusterCreate)?;
     let ClusterRequest { name, engine, namespace_prefix, region, access } = wanted;
-    let prefix = namespace_prefix.unwrap_or(NamespacePrefix::DEFAULT);
     let new = NewCluster {
         id: ClusterId::new(context.entropy.uuid()),
         name: Name::parse("name", name)?,
         engine: Engine::parse_offered("engine", engine)?,
-        namespace_prefix: NamespacePrefix::parse(prefix)?,
+        namespace_prefix: match namespace_prefix {
+            Some(prefix) => NamespacePrefix::parse(prefix)?,
+            None => context.settings.namespace_prefix.clone(),
+        },
         region: region.map(|region| Name::parse("region", region)).transpose()?,
         access: access.map(ClusterAccess::parse).transpose()?,
     };
@@ -63,6 +66,42 @@ pub async fn create(
     let id = kind::create::<Cluster>(context, request, new.id, new.name.as_str(), rule).await?;
     context.wakes.clusters.notify_one();
     Ok(id)
+}
+
+impl DeletedKind for Cluster {
+    const DELETE: Operation = Operation::ClusterDelete;
+    const RULE: DeleteRule<ClusterSnapshot> = cluster::delete;
+}
+
+/// A change as received, unchecked; what is `None` stays. An empty region takes it away.
+#[derive(Debug, Clone, Copy)]
+pub struct ClusterChangeRequest<'a> {
+    pub region: Option<&'a str>,
+    pub access: Option<&'a str>,
+    pub namespace_prefix: Option<&'a str>,
+}
+
+pub async fn update(
+    context: &Context,
+    caller: &Caller,
+    reference: &str,
+    wanted: ClusterChangeRequest<'_>,
+    expected: Expected,
+) -> Result<(), Error> {
+    let actor = authorise(caller, Operation::ClusterUpdate)?;
+    let region = |region: &str| match region {
+        "" => Ok(None),
+        region => Name::parse("region", region).map(Some),
+    };
+    let change = ClusterChange {
+        region: wanted.region.map(region).transpose()?,
+        access: wanted.access.map(ClusterAccess::parse).transpose()?,
+        namespace_prefix: wanted.namespace_prefix.map(NamespacePrefix::parse).transpose()?,
+    };
+    let mut rule = |snapshot: &_| cluster::update(snapshot, &change, expected, &actor);
+    kind::change::<Cluster>(context, reference, &mut rule).await?;
+    context.wakes.clusters.notify_one();
+    Ok(())
 }
 
 /// Places a project on the named cluster, or on one of the region.

@@ -47,6 +47,10 @@ impl ManagementRegistry {
         self.0.write().unwrap_or_else(PoisonError::into_inner).insert(cluster, management);
     }
 
+    pub fn remove(&self, cluster: ClusterId) {
+        self.0.write().unwrap_or_else(PoisonError::into_inner).remove(&cluster);
+    }
+
     pub fn list(&self) -> Vec<(ClusterId, Arc<dyn Management>)> {
         let registry = self.0.read().unwrap_or_else(PoisonError::into_inner);
         registry.iter().map(|(id, management)| (*id, Arc::clone(management))).collect()

@@ -8,7 +8,7 @@ use serde_json::Value;
 use slipway_wire::broker::{
     Abandon, AttemptSummary, DeclareResource, HistoryEntry, Resource, ResourceDetail, Retry,
 };
-use slipway_wire::catalog::{ParameterSchema, Relabel};
+use slipway_wire::catalog::ParameterSchema;
 use slipway_wire::deletion::Deletion;
 use slipway_wire::nodes::{ConfirmGone, ForceDrain, IssuedToken, Reenrol};
 
@@ -18,6 +18,7 @@ use crate::arguments::{
     parse_parameter, typed, whole_seconds,
 };
 use crate::catalog::blueprint;
+use crate::catalog::relabel::RelabelArguments;
 use crate::client::Listing;
 use crate::error::Error;
 use crate::kind::{Cells, Detail, Facts, Kind, Row};
@@ -82,13 +83,12 @@ pub enum ResourceCommand {
     },
     /// Show one resource
     Get(TargetArguments),
-    /// Replace all labels of a resource; they win over those of its project
+    /// Replace all labels of a resource, or change some; they win over those of its project
     Relabel {
         #[command(flatten)]
         target: TargetArguments,
-        /// A label; those that are not given are taken away
-        #[arg(short, long = "label", value_name = "KEY=VALUE", value_parser = parse_pair)]
-        labels: Vec<(String, String)>,
+        #[command(flatten)]
+        labels: RelabelArguments,
     },
     /// Drain a resource, take it down in order and release it
     Delete {
@@ -215,6 +215,7 @@ pub(crate) const EXAMPLES: &[&str] = &[
     "slipway resource get web-1 -o yaml",
     "slipway resource history web-1 --limit 20",
     "slipway resource relabel web-1 -l tier=web -l team=blue",
+    "slipway resource relabel web-1 --add tier=db --remove team",
     "slipway resource delete web-1 --reason replaced",
     "slipway resource delete web-1 --yes --wait --timeout 10m",
     "slipway resource delete web-1 --yes --ignore-not-found",
@@ -401,9 +402,11 @@ pub(crate) async fn run(session: &mut Session<'_>, command: ResourceCommand) -> 
         }
         ResourceCommand::Explain(target) => explain::resource(session, &target).await,
         ResourceCommand::Relabel { target, labels } => {
-            let body = Relabel { labels: distinct("--label", labels)? };
+            labels.check(session.terminal)?;
             let resource = find(&session.client, &target, Gone::Refused).await?;
-            session.update::<Resource>(&resource.id, &body).await
+            let now = (&resource.labels, resource.revision);
+            let relabelling = labels.apply(session.terminal, &resource.handle, now)?;
+            session.relabel::<Resource>(&resource.id, relabelling).await
         }
         ResourceCommand::Delete { target, deletion, wait } => {
             let found = find_for_harm(session, &target, deletion.yes, "Delete").await;

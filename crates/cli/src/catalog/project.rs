@@ -1,11 +1,12 @@
 //! `slipway project …`: what resources belong to.
 
 use clap::Subcommand;
-use slipway_wire::catalog::{CreateProject, Project, Relabel, UpdateProject};
+use slipway_wire::catalog::{CreateProject, Project, UpdateProject};
 
 use crate::arguments::{
     DeletedListArguments, NamedArguments, NamedDeleteArguments, distinct, parse_pair,
 };
+use crate::catalog::relabel::RelabelArguments;
 use crate::error::Error;
 use crate::kind::{Cells, Detail, Facts, Kind, Row};
 use crate::output::{dash_if_empty, optional_time, or_dash, pairs, time};
@@ -29,13 +30,12 @@ pub enum ProjectCommand {
     List(DeletedListArguments),
     /// Show one project
     Get(NamedArguments),
-    /// Replace all labels of a project; resources in it inherit them
+    /// Replace all labels of a project, or change some; resources in it inherit them
     Relabel {
         #[command(flatten)]
         project: NamedArguments,
-        /// A label; those that are not given are taken away
-        #[arg(short, long = "label", value_name = "KEY=VALUE", value_parser = parse_pair)]
-        labels: Vec<(String, String)>,
+        #[command(flatten)]
+        labels: RelabelArguments,
     },
     /// Change the mesh of a project while no node has an address of it
     Mesh {
@@ -55,6 +55,7 @@ pub(crate) const EXAMPLES: &[&str] = &[
     "slipway project list --show-deleted",
     "slipway project get shop",
     "slipway project relabel shop -l team=red",
+    "slipway project relabel shop --add tier=web --remove team",
     "slipway project mesh shop 10.42.0.0/16",
     "slipway project delete shop --reason closed --yes",
 ];
@@ -102,8 +103,11 @@ pub(crate) async fn run(session: &mut Session<'_>, command: ProjectCommand) -> R
         ProjectCommand::List(arguments) => session.list::<Project>(arguments).await,
         ProjectCommand::Get(arguments) => session.get::<Project>(&arguments.reference).await,
         ProjectCommand::Relabel { project, labels } => {
-            let body = Relabel { labels: distinct("--label", labels)? };
-            session.update::<Project>(&project.reference, &body).await
+            labels.check(session.terminal)?;
+            let found: Project = session.client.get(&[Project::PATH, &project.reference]).await?;
+            let now = (&found.labels, found.revision);
+            let relabelling = labels.apply(session.terminal, &found.name, now)?;
+            session.relabel::<Project>(&found.id, relabelling).await
         }
         ProjectCommand::Mesh { project, mesh_cidr } => {
             let body = UpdateProject { mesh_cidr: Some(mesh_cidr), ..UpdateProject::default() };

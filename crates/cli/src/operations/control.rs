@@ -1,10 +1,15 @@
 //! `slipway freeze`, `unfreeze`, `resume`, `status` and `withheld`: the mode of
 //! the whole installation, and the actions that it withholds.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use slipway_wire::operations::{Control, PutFreeze, Replica, Resume, WithheldAction};
+use serde::Serialize;
+use slipway_wire::operations::{
+    ClusterStatus, Control, InstallationStatus, LoopStatus, PutFreeze, Replica, Resume,
+    WithheldAction,
+};
 
 use crate::arguments::{PageArguments, parse_duration, whole_seconds};
 use crate::error::Error;
@@ -149,8 +154,74 @@ pub(crate) async fn resume(
     session.post::<Control>(&["control", "resume"], &Resume { reason }).await
 }
 
+/// The mode, and the rest for callers who may see the installation.
+#[derive(Debug, Serialize)]
+struct Overview {
+    #[serde(flatten)]
+    control: Control,
+    #[serde(flatten)]
+    installation: Option<InstallationStatus>,
+}
+
+impl Detail for Overview {
+    fn facts(&self) -> Facts {
+        let mut facts = self.control.facts();
+        let Some(status) = &self.installation else { return facts };
+        let of =
+            |counts: &BTreeMap<String, u64>, name: &str| counts.get(name).copied().unwrap_or(0);
+        let listed = |counts: &BTreeMap<String, u64>| {
+            let found = counts.iter().filter(|(_, count)| **count > 0);
+            let found: Vec<_> = found.map(|(name, count)| format!("{count} {name}")).collect();
+            Some(if found.is_empty() { "none".to_owned() } else { found.join(", ") })
+        };
+        let silent = of(&status.nodes, "unreachable");
+        let registered: u64 = status.nodes.values().sum();
+        let clusters: Vec<_> = status.clusters.iter().map(cluster).collect();
+        let lag = |name: &str| {
+            let of = status.clusters.iter().find(|one| name == format!("resources/{}", one.name));
+            of.and_then(|cluster| cluster.lag_seconds)
+        };
+        let loops: Vec<_> =
+            status.loops.iter().map(|found| loop_in_short(found, lag(&found.name))).collect();
+        facts.extend([
+            ("attempts", listed(&status.phases)),
+            ("blocked", listed(&status.blockers)),
+            ("nodes", Some(format!("{registered} registered, {silent} silent"))),
+            ("leaks", listed(&status.leaks)),
+            ("clusters", Some(clusters.join("; "))),
+            ("loops here", Some(loops.join("; "))),
+        ]);
+        facts
+    }
+}
+
+fn cluster(found: &ClusterStatus) -> String {
+    match (&found.problem, found.lag_seconds) {
+        (Some(problem), _) => format!("{} ({problem})", found.name),
+        (None, Some(lag)) => format!("{} (due work waits for {lag} s)", found.name),
+        (None, None) => format!("{} ok", found.name),
+    }
+}
+
+fn loop_in_short(found: &LoopStatus, lag: Option<u64>) -> String {
+    match (&found.last_error, lag) {
+        (_, Some(lag)) => format!("{} {lag} s behind", found.name),
+        (_, None) if found.activations == 0 => format!("{} not run yet", found.name),
+        (Some(_), None) => format!("{} ok, {} errors", found.name, found.failed),
+        (None, None) => format!("{} ok", found.name),
+    }
+}
+
 pub(crate) async fn status(session: &mut Session<'_>) -> Result<(), Error> {
-    session.get_at::<Control>(&["control"]).await
+    let control: Control = session.client.get(&["control"]).await?;
+    let installation = match session.client.get(&["status"]).await {
+        Ok(status) => Some(status),
+        // A key of one project, or an older server.
+        Err(Error::Problem(problem)) if [403, 404].contains(&problem.status) => None,
+        Err(error) => return Err(error),
+    };
+    session.show_details(&Overview { control, installation });
+    Ok(())
 }
 
 pub(crate) async fn withheld(session: &mut Session<'_>, page: PageArguments) -> Result<(), Error> {

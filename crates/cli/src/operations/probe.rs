@@ -4,10 +4,11 @@
 use std::time::Duration;
 
 use reqwest::header::DATE;
-use slipway_wire::operations::{Readiness, VERSION};
+use slipway_wire::operations::{Control, Readiness, VERSION};
+use slipway_wire::placement::Cluster;
 
 use crate::arguments::ClientOptions;
-use crate::client::{Client, header};
+use crate::client::{Client, Listing, header};
 use crate::error::Error;
 
 /// A healthy server answers its probes within two seconds.
@@ -22,6 +23,10 @@ pub struct ServerProbe {
     pub date: Option<String>,
     pub version: Option<String>,
     pub key: KeyProbe,
+    /// The mode, for a valid key.
+    pub control: Option<Control>,
+    /// The clusters that are registered, for a valid key.
+    pub clusters: Vec<Cluster>,
 }
 
 /// Whether the server accepts the key.
@@ -41,6 +46,8 @@ pub async fn probe_server(options: &ClientOptions) -> ServerProbe {
         date: None,
         version: None,
         key: KeyProbe::Unknown,
+        control: None,
+        clusters: Vec::new(),
     };
     let authorities = options.ca_file.as_deref();
     let client = match Client::new(&options.server, options.key.clone(), authorities) {
@@ -74,6 +81,15 @@ pub async fn probe_server(options: &ClientOptions) -> ServerProbe {
             probe.key = KeyProbe::Refused(problem.message);
         }
         Ok(Err(_)) | Err(_) => {}
+    }
+    if probe.key == KeyProbe::Valid {
+        // What cannot be read here is missing from the findings; the checks above say why.
+        let control = tokio::time::timeout(TIMEOUT, client.get(&["control"])).await;
+        probe.control = control.ok().and_then(Result::ok);
+        let clusters = client.list::<Cluster>(&["clusters"], Listing::default());
+        let clusters = tokio::time::timeout(TIMEOUT, clusters).await;
+        probe.clusters =
+            clusters.ok().and_then(Result::ok).map(|found| found.items).unwrap_or_default();
     }
     probe
 }

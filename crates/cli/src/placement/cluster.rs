@@ -3,9 +3,10 @@
 use clap::Subcommand;
 use slipway_wire::placement::{
     AbandonCluster, AssignCluster, Cluster, ClusterAssignment, CreateCluster, ProviderStatus,
+    UpdateCluster,
 };
 
-use crate::arguments::{NamedArguments, PageArguments};
+use crate::arguments::{NamedArguments, NamedDeleteArguments, PageArguments};
 use crate::error::Error;
 use crate::kind::{Cells, Detail, Facts, Kind, Row};
 use crate::output::{dash_if_empty, lines_of, name_and_id, optional_time, or_dash, time};
@@ -34,6 +35,23 @@ pub enum ClusterCommand {
     List(PageArguments),
     /// Show one cluster
     Get(NamedArguments),
+    /// Change how a cluster is reached, where it is, or the prefix of new namespaces
+    #[command(group = clap::ArgGroup::new("change").required(true).multiple(true))]
+    Update {
+        #[command(flatten)]
+        cluster: NamedArguments,
+        /// How it is reached: in-cluster, or kubeconfig/<name of a file in kubeconfig_dir>
+        #[arg(long, group = "change")]
+        access: Option<String>,
+        /// Where it is; empty for nowhere
+        #[arg(long, group = "change")]
+        region: Option<String>,
+        /// What the namespaces of projects that are placed later begin with
+        #[arg(long, group = "change")]
+        namespace_prefix: Option<String>,
+    },
+    /// Delete a cluster on which nothing is placed
+    Delete(NamedDeleteArguments),
     /// Place a project on a cluster; fixed while the project owns resources
     Assign {
         /// Name or id of the cluster
@@ -79,6 +97,8 @@ pub(crate) const EXAMPLES: &[&str] = &[
     "slipway cluster create eu-1 --engine crossplane --access kubeconfig/eu-1 --region eu",
     "slipway cluster list",
     "slipway cluster get local",
+    "slipway cluster update eu-1 --access kubeconfig/eu-1-new",
+    "slipway cluster delete eu-1 --reason moved --yes",
     "slipway cluster assign eu-1 --project shop",
     "slipway cluster unassign --project shop --yes",
     "slipway cluster abandon --project shop --reason cluster-is-lost --confirm shop",
@@ -186,6 +206,11 @@ pub(crate) async fn run(session: &mut Session<'_>, command: ClusterCommand) -> R
         }
         ClusterCommand::List(page) => session.list::<Cluster>(page).await,
         ClusterCommand::Get(arguments) => session.get::<Cluster>(&arguments.reference).await,
+        ClusterCommand::Update { cluster, access, region, namespace_prefix } => {
+            let body = UpdateCluster { namespace_prefix, region, access };
+            session.update::<Cluster>(&cluster.reference, &body).await
+        }
+        ClusterCommand::Delete(arguments) => session.delete::<Cluster>("cluster", arguments).await,
         ClusterCommand::Assign { cluster, region, project } => {
             let body = AssignCluster { cluster, region };
             let path = ["projects", &project, "cluster"];

@@ -117,10 +117,10 @@ async fn what_is_made_is_sent_as_it_was_said() {
             json!({ "mesh_cidr": "fd00:42::/64" }),
         ),
         (
-            "project relabel team-a -l a=b",
-            mk_project(),
-            "PATCH /api/v1/projects/team-a",
-            json!({ "labels": { "a": "b" } }),
+            "cluster update here --access kubeconfig/west --region eu",
+            mk_cluster(),
+            "PATCH /api/v1/clusters/here",
+            json!({ "access": "kubeconfig/west", "region": "eu" }),
         ),
         (
             "cloud create berlin --provider hetzner --endpoint region=eu --endpoint port=443",
@@ -224,6 +224,7 @@ async fn harm_wants_yes_where_nobody_can_be_asked() {
         "blueprint retire small v1",
         "label delete team",
         "cluster unassign --project p",
+        "cluster delete here",
     ] {
         let server = StandIn::new(Vec::new()).await;
         let ended = server.run(&line.split(' ').collect::<Vec<_>>()).await;
@@ -346,4 +347,49 @@ async fn a_resource_is_relabelled_by_its_handle() {
     let asked = &server.asked()[1];
     assert_eq!(asked.line, format!("PATCH /api/v1/resources/{ID}"));
     assert_eq!(asked.body, r#"{"labels":{"a":"b"}}"#);
+}
+
+/// One label more or less keeps the others, under the revision that was read.
+#[tokio::test]
+async fn one_label_is_added_or_removed_and_the_others_stay() {
+    let mut resource = mk_resource("Ready");
+    resource["labels"] = json!({ "team": "a", "tier": "web" });
+    let replies = vec![Reply::of(200, json!([resource])), Reply::of(200, mk_resource("Ready"))];
+    let server = StandIn::new(replies).await;
+    let line = ["resource", "relabel", "web-1", "--add", "zone=b", "--remove", "team"];
+    let ended = server.run(&line).await;
+    assert_eq!(ended.exit, Exit::Success, "{ended:?}");
+    assert_eq!(server.asked()[1].body, r#"{"labels":{"tier":"web","zone":"b"}}"#);
+
+    let server =
+        StandIn::new(vec![Reply::of(200, mk_project()), Reply::of(200, mk_project())]).await;
+    let ended = server.run(&["project", "relabel", "team-a", "-l", "a=b"]).await;
+    assert_eq!(ended.exit, Exit::Success, "{ended:?}");
+    let asked = &server.asked()[1];
+    assert_eq!(asked.line, format!("PATCH /api/v1/projects/{ID}"));
+    assert_eq!(asked.body, r#"{"labels":{"a":"b"}}"#);
+}
+
+/// Without labels nothing is wiped: a person is asked, a script is refused.
+#[tokio::test]
+async fn labels_are_not_wiped_by_leaving_them_out() {
+    for noun in ["resource", "project"] {
+        let server = StandIn::new(Vec::new()).await;
+        let ended = server.run(&[noun, "relabel", "web-1"]).await;
+        assert_eq!((ended.exit, server.lines().len()), (Exit::Usage, 0), "{ended:?}");
+        assert!(ended.errors.contains("give --label, --add or --remove"), "{}", ended.errors);
+    }
+    let mut resource = mk_resource("Ready");
+    resource["labels"] = json!({ "team": "a" });
+    for (answer, exit, sent) in [("n\n", Exit::Refused, 1), ("y\n", Exit::Success, 2)] {
+        let replies = vec![Reply::of(200, json!([resource])), Reply::of(200, mk_resource("Ready"))];
+        let server = StandIn::new(replies).await;
+        let ended = server.run_asked(&["resource", "relabel", "web-1"], answer).await;
+        assert_eq!((ended.exit, server.lines().len()), (exit, sent), "{ended:?}");
+        assert!(ended.errors.contains("Take all labels of `web-1` away (team)?"), "{ended:?}");
+    }
+    let line = ["resource", "relabel", "web-1", "--add", "a=b", "--remove", "a"];
+    let server = StandIn::new(vec![Reply::of(200, json!([mk_resource("Ready")]))]).await;
+    let ended = server.run(&line).await;
+    assert_eq!((ended.exit, server.lines().len()), (Exit::Usage, 1), "{ended:?}");
 }

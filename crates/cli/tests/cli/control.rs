@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use slipway_cli::Exit;
 
-use crate::stand_in::{Reply, StandIn};
+use crate::stand_in::{Reply, StandIn, mk_problem};
 
 fn mk_control(mode: &str, obeys: bool) -> Value {
     let freeze = json!({
@@ -45,6 +45,55 @@ async fn a_freeze_that_does_not_settle_ends_the_wait() {
     assert!(ended.errors.contains("still finish an action"), "{ended:?}");
 }
 
+fn mk_status() -> Value {
+    let mk_loop = |name: &str, error: Option<&str>| {
+        json!({
+            "name": name, "activations": 7, "last_activation_at": "2026-01-31T12:00:00Z",
+            "last_error": error, "claimed": 3, "failed": u8::from(error.is_some()),
+        })
+    };
+    json!({
+        "phases": { "Ready": 12, "Enrolling": 1, "Failed": 0 },
+        "blockers": { "namespace_not_ready": 2 },
+        "nodes": { "healthy": 11, "unreachable": 1 },
+        "leaks": { "orphan": 1 },
+        "clusters": [
+            { "name": "local", "engine": "local", "problem": null, "lag_seconds": null },
+            { "name": "east", "engine": "crossplane", "problem": null, "lag_seconds": 95 },
+        ],
+        "loops": [
+            mk_loop("resources/local", None), mk_loop("resources/east", None),
+            mk_loop("outbox-relay", Some("no")),
+        ],
+    })
+}
+
+/// Names and not ids; the document has the mode and the counts side by side.
+#[tokio::test]
+async fn the_status_shows_the_installation_at_a_glance() {
+    let replies = || vec![Reply::of(200, mk_control("acting", true)), Reply::of(200, mk_status())];
+    let shown = StandIn::new(replies()).await.run(&["status"]).await;
+    for expected in [
+        "1 Enrolling, 12 Ready",
+        "2 namespace_not_ready",
+        "12 registered, 1 silent",
+        "1 orphan",
+        "local ok; east (due work waits for 95 s)",
+        "resources/local ok; resources/east 95 s behind; outbox-relay ok, 1 errors",
+    ] {
+        assert!(shown.output.contains(expected), "{expected}: {}", shown.output);
+    }
+    let document = StandIn::new(replies()).await.run(&["status", "-o", "json"]).await;
+    let document: Value = serde_json::from_str(&document.output).unwrap();
+    assert_eq!((&document["mode"], &document["phases"]["Ready"]), (&"acting".into(), &12.into()));
+
+    let refused = Reply::of(403, mk_problem(403, "forbidden"));
+    let server = StandIn::new(vec![Reply::of(200, mk_control("frozen", true)), refused]).await;
+    let shown = server.run(&["status"]).await;
+    assert_eq!(shown.exit, Exit::Success, "a key of one project sees the mode: {shown:?}");
+    assert!(shown.output.contains("frozen"), "{shown:?}");
+}
+
 #[tokio::test]
 async fn lifting_resuming_status_and_withheld_ask_what_they_say() {
     let acting = || Reply::of(200, mk_control("acting", true));
@@ -53,7 +102,9 @@ async fn lifting_resuming_status_and_withheld_ask_what_they_say() {
         "handle": "web-1", "phase": "Pending", "action": "apply",
         "since": "2026-01-31T12:00:00Z", "message": "only observing",
     }]);
-    let server = StandIn::new(vec![acting(), acting(), acting(), Reply::of(200, line)]).await;
+    let replies =
+        vec![acting(), acting(), acting(), Reply::of(200, mk_status()), Reply::of(200, line)];
+    let server = StandIn::new(replies).await;
     assert_eq!(server.run(&["unfreeze", "--reason", "over it"]).await.exit, Exit::Success);
     assert_eq!(server.run(&["resume", "--reason", "looked"]).await.exit, Exit::Success);
     let status = server.run(&["status"]).await;
@@ -66,6 +117,7 @@ async fn lifting_resuming_status_and_withheld_ask_what_they_say() {
             "DELETE /api/v1/control/freeze?reason=over+it",
             "POST /api/v1/control/resume",
             "GET /api/v1/control",
+            "GET /api/v1/status",
             "GET /api/v1/control/withheld?limit=500",
         ]
     );

@@ -11,7 +11,7 @@ use slipway_app::ports::Substrate;
 use slipway_app::ports::store::Page;
 use slipway_controller::driver::Dependencies;
 use slipway_controller::resources::ResourceLoop;
-use slipway_controller::{Shutdown, Status, drive};
+use slipway_controller::{Pacing, Shutdown, Status, drive, readiness};
 use slipway_core::blocker::BlockerCode;
 use slipway_core::broker::phase::Phase;
 use slipway_core::broker::snapshot::ResourceSnapshot;
@@ -147,6 +147,67 @@ async fn a_partition_that_hangs_takes_nothing_from_another() {
             until_seen(&world, id, "Enrolling once it answers", up).await;
         }
         running.stop().await;
+    }
+}
+
+/// The loop of the cluster elsewhere has one slot, which hangs in an observation; the
+/// cluster beside it is empty and swept. The probe fails and names the one that
+/// stands still, until it answers.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cluster_that_stands_still_fails_the_probe_beside_an_empty_one() {
+    let world = World::sqlite().await;
+    let hanging = slow(Duration::ZERO);
+    let other = world.assign("elsewhere").await;
+    let served: [(Partition, Arc<dyn Substrate>); 2] =
+        [(world.partition, world.substrate.clone()), (other, hanging.clone())];
+    let mut engines = Engines::new(world.node_settings.clone());
+    for (partition, substrate) in &served {
+        engines = engines.serving(*partition, "some cluster", Arc::clone(substrate));
+    }
+    let (stop, shutdown) = Shutdown::channel();
+    let (mut running, mut tasks) = (Vec::new(), JoinSet::new());
+    for (cluster, (partition, _)) in ["local", "elsewhere"].into_iter().zip(&served) {
+        // An observation times out after three seconds, the probe after 0.9.
+        let (lease, sweep) = (Duration::from_secs(9), Duration::from_millis(300));
+        let (context, engines) = (world.context.clone(), engines.clone());
+        let worker = "test".to_owned();
+        let resources = ResourceLoop::new(context, engines, worker, *partition, lease, sweep);
+        let (resources, status) = (Arc::new(resources), Arc::new(Status::new(cluster)));
+        let dependencies = Dependencies {
+            clock: Arc::clone(&world.context.clock),
+            entropy: Arc::clone(&world.context.entropy),
+            wake: resources.wake(),
+        };
+        let pacing = Pacing { slots: 1, ..ResourceLoop::PACING };
+        let (work, shown) = (Arc::clone(&resources), Arc::clone(&status));
+        tasks.spawn(drive(work, pacing, dependencies, shown, shutdown.clone()));
+        running.push((cluster, resources, status));
+    }
+    let probe = async || {
+        let mut verdicts = Vec::new();
+        for (cluster, resources, status) in &running {
+            verdicts.push((*cluster, resources.verdict(status).await.0));
+        }
+        readiness::probe(&verdicts)
+    };
+    let until_probe = async |ok: bool, detail: &str| {
+        until(detail, async || {
+            let seen = probe().await;
+            if (seen.ok, seen.detail.as_str()) == (ok, detail) { Ok(()) } else { Err(seen.detail) }
+        })
+        .await;
+    };
+    until_probe(true, "local: sweeping; elsewhere: sweeping").await;
+    hanging.hangs.store(true, Ordering::SeqCst);
+    for handle in ["hanging", "waiting"] {
+        world.declare_in("elsewhere", handle).await;
+    }
+    until_probe(false, "local: sweeping; elsewhere: due work cannot be claimed").await;
+    hanging.hangs.store(false, Ordering::SeqCst);
+    until_probe(true, "local: sweeping; elsewhere: sweeping").await;
+    stop.send_replace(true);
+    while let Some(ended) = tasks.join_next().await {
+        ended.unwrap();
     }
 }
 

@@ -128,6 +128,9 @@ impl World {
                 },
                 token_lifetimes: TokenLifetimes::default(),
                 token_environment: "test".to_owned(),
+                namespace_prefix: slipway_core::placement::cluster::NamespacePrefix::from_stored(
+                    "slipway-project-".to_owned(),
+                ),
             },
         };
         let seed = Seed::local(

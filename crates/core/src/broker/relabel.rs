@@ -11,8 +11,8 @@ use crate::error::{ErrorKind, Refusal};
 use crate::precondition::Expected;
 use crate::text::Labels;
 
-/// Labels are for people and selectors: a change neither touches the attempt
-/// nor wakes it. A deleted resource keeps its labels.
+/// Labels are for people and selectors, and may become cloud tags of the composite: a
+/// change wakes the attempt. A deleted resource keeps its labels.
 pub fn relabel(
     snapshot: &ResourceSnapshot,
     labels: &Labels,
@@ -34,6 +34,7 @@ pub fn relabel(
     Ok(Commit {
         writes: vec![Write::Broker(BrokerWrite::ResourceUpdate(updated))],
         audit: vec![entry],
+        wakes: vec![snapshot.attempt.id().into()],
         ..Commit::default()
     })
 }
@@ -51,7 +52,8 @@ mod tests {
         let labels = Labels::parse([("a".to_owned(), "b".to_owned())].into()).unwrap();
         let expected = Expected::Exactly(snapshot.resource.revision);
         let commit = relabel(&snapshot, &labels, expected, &mk_actor()).unwrap();
-        assert_eq!((commit.writes.len(), commit.wakes.len()), (1, 0));
+        assert_eq!(commit.writes.len(), 1);
+        assert_eq!(commit.wakes, [snapshot.attempt.id().into()]);
         let stale = Expected::Exactly(Revision(99));
         let refusal = relabel(&snapshot, &labels, stale, &mk_actor()).unwrap_err();
         assert_eq!(refusal.kind, ErrorKind::RevisionStale);

@@ -13,6 +13,7 @@ use crate::catalog::blueprint_version::Engine;
 use crate::ids::Partition;
 use crate::nodes::node::Node;
 use crate::nodes::token::BootstrapToken;
+use crate::placement::cluster::{Cluster, ClusterAccess, how_to_serve};
 use crate::time::Timestamp;
 
 /// When the wait becomes a blocker, by phase or flapping window, whichever is earlier.
@@ -121,41 +122,50 @@ pub fn not_served(snapshot: &ResourceSnapshot, within: Duration) -> Option<Block
     if waited <= within {
         return None;
     }
-    let cluster = snapshot.placement.as_ref().map(|placement| placement.cluster.as_str());
+    let placement = snapshot.placement.as_ref();
+    let cluster =
+        placement.map(|placement| (placement.cluster.as_str(), placement.access.as_ref()));
     Some(unserved(cluster, snapshot.attempt.partition(), due_at, waited, within))
 }
 
 /// The same for a whole partition: `lag` is the wait of the row that is due longest.
 pub fn partition_not_served(
-    cluster: &str,
-    partition: Partition,
+    cluster: &Cluster,
     now: Timestamp,
     lag: Duration,
     within: Duration,
 ) -> Option<Blocker> {
-    let micros = i64::try_from(lag.as_micros()).unwrap_or(i64::MAX);
-    let due_at = Timestamp::from_micros(now.as_micros().saturating_sub(micros));
-    (lag > within).then(|| unserved(Some(cluster), partition, due_at, lag, within))
+    let due_at = now.minus(lag);
+    let named = (cluster.name.as_str(), cluster.access.as_ref());
+    (lag > within).then(|| unserved(Some(named), cluster.id.into(), due_at, lag, within))
 }
 
 fn unserved(
-    cluster: Option<&str>,
+    cluster: Option<(&str, Option<&ClusterAccess>)>,
     partition: Partition,
     due_at: Timestamp,
     waited: Duration,
     within: Duration,
 ) -> Blocker {
     let seconds = waited.as_secs();
-    let named = cluster.map_or_else(|| partition.to_string(), str::to_owned);
-    let message = format!(
-        "no control plane serves cluster {named}: work has been due for {seconds} s and no worker has claimed it"
+    let named = cluster.map_or_else(|| partition.to_string(), |(name, _)| name.to_owned());
+    let remedy = cluster.map_or_else(
+        || "see `slipway cluster list`".to_owned(),
+        |(_, access)| how_to_serve(access),
     );
+    let message = format!(
+        "no control plane serves cluster {named}: work has been due for {seconds} s and no worker has claimed it; {remedy}"
+    );
+    let access = cluster.and_then(|(_, access)| access.map(ToString::to_string));
+    let cluster = cluster.map(|(name, _)| name);
     Blocker {
         code: BlockerCode::ClusterNotServed,
         message,
         // From then on it should have been claimed.
         since: due_at.plus(within),
-        evidence: json!({ "cluster": cluster, "partition": partition, "due_at": due_at }),
+        evidence: json!({
+            "cluster": cluster, "access": access, "partition": partition, "due_at": due_at,
+        }),
         next_retry_at: None,
     }
 }
@@ -240,6 +250,13 @@ mod tests {
         let found = not_served(&snapshot, within).unwrap();
         assert_eq!((found.code, found.since), (BlockerCode::ClusterNotServed, at(960)));
         assert!(found.message.contains(&cluster) && found.message.contains("100 s"), "{found:?}");
+        snapshot.placement.as_mut().unwrap().access =
+            Some(ClusterAccess::parse("kubeconfig/east").unwrap());
+        let found = not_served(&snapshot, within).unwrap();
+        assert!(
+            found.message.contains("as the file `east` into the kubeconfig_dir"),
+            "it says which file to put where: {found:?}"
+        );
         snapshot.placement = None;
         assert!(
             not_served(&snapshot, within).is_some(),

@@ -13,7 +13,7 @@ use crate::catalog::project::Project;
 use crate::commit::Commit;
 use crate::error::{ErrorKind, Refusal};
 use crate::ids::{ClusterId, ProjectId, Revision};
-use crate::kind::{about, audited, existing, free, kind, unknown};
+use crate::kind::{Removal, about, audited, existing, free, kind, removed, unknown};
 use crate::placement::PlacementWrite;
 use crate::placement::namespace::{NamespacePhase, NamespaceStatus};
 use crate::precondition::Expected;
@@ -68,6 +68,20 @@ impl ClusterAccess {
                 "must be in-cluster, or kubeconfig/ and the name of a file in the control plane's kubeconfig_dir, such as kubeconfig/east",
             )
         })
+    }
+}
+
+/// What makes a control plane serve a cluster with this access.
+pub fn how_to_serve(access: Option<&ClusterAccess>) -> String {
+    match access {
+        Some(ClusterAccess::Kubeconfig(name)) => format!(
+            "put a kubeconfig for it as the file `{name}` into the kubeconfig_dir of a control plane, which then serves it within seconds"
+        ),
+        Some(ClusterAccess::InCluster) => {
+            "run a control plane in a pod of that cluster; it uses the account of the pod"
+                .to_owned()
+        }
+        None => "start the control plane on the host with its substrate root".to_owned(),
     }
 }
 
@@ -171,6 +185,10 @@ impl Cluster {
 pub struct ClusterSnapshot {
     pub now: Timestamp,
     pub cluster: Option<Cluster>,
+    /// Projects that are placed on it.
+    pub projects: i64,
+    /// Attempts of its partition that are not proven gone.
+    pub attempts: i64,
 }
 
 #[derive(Debug, Clone)]
@@ -191,21 +209,7 @@ pub fn create(
     actor: &Actor,
 ) -> Result<Commit, Refusal> {
     free(&snapshot.cluster, "name", new.name.as_str())?;
-    match (new.engine, &new.access) {
-        (Engine::Crossplane, None) => {
-            let problem =
-                "is missing: say how the cluster is reached, in-cluster or kubeconfig/<name>";
-            return Err(Refusal::invalid("access", problem));
-        }
-        (Engine::Local | Engine::Manual | Engine::Hetzner, Some(_)) => {
-            let problem = format!(
-                "is for the engine crossplane; a cluster of the engine {} takes none",
-                new.engine
-            );
-            return Err(Refusal::invalid("access", problem));
-        }
-        _ => {}
-    }
+    refuse_access(new.engine, new.access.as_ref())?;
     let cluster = Cluster {
         id: new.id,
         name: new.name.clone(),
@@ -223,6 +227,93 @@ pub fn create(
     let about = about(&cluster);
     let write = PlacementWrite::ClusterInsert(cluster);
     Ok(audited(write, "cluster.create", about, actor, snapshot.now, details))
+}
+
+fn refuse_access(engine: Engine, access: Option<&ClusterAccess>) -> Result<(), Refusal> {
+    match (engine, access) {
+        (Engine::Crossplane, None) => {
+            let problem =
+                "is missing: say how the cluster is reached, in-cluster or kubeconfig/<name>";
+            Err(Refusal::invalid("access", problem))
+        }
+        (Engine::Local | Engine::Manual | Engine::Hetzner, Some(_)) => {
+            let problem = format!(
+                "is for the engine crossplane; a cluster of the engine {engine} takes none"
+            );
+            Err(Refusal::invalid("access", problem))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What to change; the rest stays.
+#[derive(Debug, Clone, Default)]
+pub struct ClusterChange {
+    /// `Some(None)` takes the region away.
+    pub region: Option<Option<Name>>,
+    pub access: Option<ClusterAccess>,
+    pub namespace_prefix: Option<NamespacePrefix>,
+}
+
+/// The namespaces that exist keep their names: a new prefix is for projects that are
+/// placed later.
+pub fn update(
+    snapshot: &ClusterSnapshot,
+    change: &ClusterChange,
+    expected: Expected,
+    actor: &Actor,
+) -> Result<Commit, Refusal> {
+    let before = existing(&snapshot.cluster, expected)?;
+    let mut after = before.clone();
+    if let Some(region) = &change.region {
+        after.region.clone_from(region);
+    }
+    if let Some(access) = &change.access {
+        refuse_access(before.engine, Some(access))?;
+        after.access = Some(access.clone());
+    }
+    if let Some(prefix) = &change.namespace_prefix {
+        after.namespace_prefix = prefix.clone();
+    }
+    if after == *before {
+        return Ok(Commit::default());
+    }
+    let shown = |cluster: &Cluster| {
+        json!({
+            "region": cluster.region,
+            "access": cluster.access.as_ref().map(ToString::to_string),
+            "namespace_prefix": cluster.namespace_prefix.as_str(),
+        })
+    };
+    let details = json!({ "before": shown(before), "after": shown(&after) });
+    let write = PlacementWrite::ClusterUpdate(after);
+    Ok(audited(write, "cluster.update", about(before), actor, snapshot.now, details))
+}
+
+/// Only the row goes: what Slipway installed on the cluster stays there.
+pub fn delete(
+    snapshot: &ClusterSnapshot,
+    removal: &Removal,
+    actor: &Actor,
+) -> Result<Commit, Refusal> {
+    let cluster = existing(&snapshot.cluster, removal.expected)?;
+    let in_use = |text| Refusal::new(ErrorKind::ClusterInUse, text);
+    if cluster.engine == Engine::Local && cluster.substrate_uid.is_some() {
+        return Err(in_use(format!(
+            "cluster `{}` is served by `slipway up` itself, which would register it again at its next start; withdraw the projects from it instead",
+            cluster.name
+        )));
+    }
+    let (projects, attempts) = (snapshot.projects, snapshot.attempts);
+    if projects > 0 || attempts > 0 {
+        return Err(in_use(format!(
+            "{projects} project(s) are placed on cluster `{}` and {attempts} attempt(s) on it are not proven gone; delete their resources, then `slipway cluster unassign` each project (`slipway cluster assignments` lists them)",
+            cluster.name
+        ))
+        .with(json!({ "projects": projects, "attempts": attempts })));
+    }
+    let write = PlacementWrite::ClusterDelete(cluster.clone());
+    Ok(removed(write, "cluster.delete", about(cluster), actor, snapshot.now, removal))
 }
 
 /// A project, its row locked (so that nobody declares into it meanwhile), its
@@ -395,7 +486,7 @@ mod tests {
 
     use super::*;
     use crate::commit::Write;
-    use crate::fixtures::catalog::{mk_cluster, mk_project};
+    use crate::fixtures::catalog::{mk_cluster, mk_project, mk_removal};
     use crate::fixtures::{at, mk_actor};
 
     #[test]
@@ -414,6 +505,63 @@ mod tests {
                 prop_assert!(Handle::parse(&namespace).is_ok(), "{}", namespace);
             }
         }
+    }
+
+    fn managed() -> ClusterSnapshot {
+        let access = Some(ClusterAccess::InCluster);
+        let cluster = Cluster { engine: Engine::Crossplane, access, ..mk_cluster() };
+        ClusterSnapshot { now: at(1_000), cluster: Some(cluster), projects: 0, attempts: 0 }
+    }
+
+    #[test]
+    fn a_change_touches_what_it_names_and_nothing_else() {
+        let snapshot = managed();
+        let nothing = update(&snapshot, &ClusterChange::default(), Expected::Any, &mk_actor());
+        assert_eq!(nothing.unwrap(), Commit::default());
+        let change = ClusterChange {
+            region: Some(Some(Name::parse("region", "eu").unwrap())),
+            access: Some(ClusterAccess::parse("kubeconfig/west").unwrap()),
+            namespace_prefix: None,
+        };
+        let commit = update(&snapshot, &change, Expected::Any, &mk_actor()).unwrap();
+        let [Write::Placement(PlacementWrite::ClusterUpdate(after))] = commit.writes.as_slice()
+        else {
+            panic!("{commit:?}")
+        };
+        let before = snapshot.cluster.clone().unwrap();
+        let expected = Cluster {
+            region: change.region.clone().unwrap(),
+            access: change.access.clone(),
+            ..before.clone()
+        };
+        assert_eq!((after, commit.audit.len()), (&expected, 1));
+        let stale = Expected::Exactly(Revision(99));
+        let refusal = update(&snapshot, &change, stale, &mk_actor()).unwrap_err();
+        assert_eq!(refusal.kind, ErrorKind::RevisionStale);
+        let local = Cluster { engine: Engine::Local, ..before };
+        let local = ClusterSnapshot { cluster: Some(local), ..snapshot };
+        let refusal = update(&local, &change, Expected::Any, &mk_actor()).unwrap_err();
+        assert_eq!(refusal.field.as_deref(), Some("access"));
+    }
+
+    #[test]
+    fn a_cluster_stays_while_something_is_on_it() {
+        let removal = mk_removal();
+        let refused = |snapshot: &ClusterSnapshot| {
+            delete(snapshot, &removal, &mk_actor()).map(|_| ()).unwrap_err().kind
+        };
+        let free = managed();
+        let commit = delete(&free, &removal, &mk_actor()).unwrap();
+        assert_eq!((commit.writes.len(), commit.audit.len()), (2, 1), "the row and the record");
+        for used in [
+            ClusterSnapshot { projects: 1, ..free.clone() },
+            ClusterSnapshot { attempts: 1, ..free.clone() },
+            ClusterSnapshot { cluster: Some(mk_cluster()), ..free.clone() },
+        ] {
+            assert_eq!(refused(&used), ErrorKind::ClusterInUse);
+        }
+        let gone = ClusterSnapshot { cluster: None, ..free };
+        assert_eq!(refused(&gone), ErrorKind::ClusterNotFound);
     }
 
     fn snapshot(cluster: Cluster) -> ClusterAssignmentSnapshot {

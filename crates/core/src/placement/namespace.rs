@@ -12,6 +12,7 @@ use crate::catalog::blueprint_version::{BlueprintVersion, Engine};
 use crate::closed_set::closed_set;
 use crate::error::{ErrorKind, Refusal};
 use crate::ids::{CloudCredentialId, ClusterId};
+use crate::placement::cluster::ClusterAccess;
 use crate::placement::shared_objects::SharedKey;
 use crate::time::Timestamp;
 
@@ -93,6 +94,8 @@ pub struct Placement {
     pub cluster: String,
     /// The engine that the cluster serves.
     pub engine: Engine,
+    /// How control planes reach the cluster; `None` where the engine needs no access.
+    pub access: Option<ClusterAccess>,
     pub namespace: String,
     pub namespace_phase: NamespacePhase,
     /// The identity that the cluster or root reported when it was registered.

@@ -7,6 +7,9 @@ use crate::placement::definitions::InstalledDefinitions;
 #[derive(Debug, Clone, PartialEq)]
 pub enum PlacementWrite {
     ClusterInsert(Cluster),
+    ClusterUpdate(Cluster),
+    /// With the progress of definitions on it.
+    ClusterDelete(Cluster),
     ClusterAssignmentInsert(ClusterAssignment),
     ClusterAssignmentUpdate(ClusterAssignment),
     ClusterAssignmentDelete(ClusterAssignment),

@@ -183,8 +183,26 @@ fn tags_are_left_out_where_the_definition_has_no_field() {
     let mut snapshot = snapshot(InjectionStrategy::ProviderSecret);
     assert_eq!(cloud_tags(&snapshot).skipped.len(), 1);
     Arc::make_mut(&mut snapshot.blueprint).cloud_tags = false;
+    let reasons: Vec<_> = cloud_tags(&snapshot).skipped.iter().map(|label| label.reason).collect();
+    assert!(reasons.len() > 1 && reasons.iter().all(|reason| *reason == SkipReason::NoField));
     let composite = rendered(&snapshot, &fresh());
     assert!(composite.expose_object()["spec"].get("cloudTags").is_none());
+}
+
+#[test]
+fn a_blueprint_that_asks_for_it_gets_the_name_of_the_provider_config() {
+    let mut snapshot = snapshot(InjectionStrategy::ProviderSecret);
+    let name = |snapshot: &ResourceSnapshot| {
+        rendered(snapshot, &fresh()).expose_object()["spec"]["parameters"]["providerConfigName"]
+            .clone()
+    };
+    assert_eq!(name(&snapshot), Value::Null, "only where it is declared");
+    let blueprint = Arc::make_mut(&mut snapshot.blueprint);
+    let mut parameters = json!(blueprint.parameter_schema);
+    let asked = json!({ "name": "providerConfigName", "type": "string", "required": false });
+    parameters["parameters"].as_array_mut().unwrap().push(asked);
+    blueprint.parameter_schema = serde_json::from_value(parameters).unwrap();
+    assert_eq!(name(&snapshot), json!(mk_provider_facts().provider));
 }
 
 #[test]

@@ -71,6 +71,7 @@ pub(super) async fn list(call: Call) -> Answered {
             .map(|text| LabelSelector::parse(text).map_err(Refusal::from))
             .collect::<Result<_, _>>()?,
         blocked: query.get("blocked").map(parse_blocked).transpose()?,
+        unserved_after: Some(call.context.settings.claimed_within),
         show_deleted: query.flag("show_deleted")?,
     };
     if let Some(phase) = &filter.phase {
@@ -84,7 +85,7 @@ pub(super) async fn list(call: Call) -> Answered {
     let none = Labels::default();
     let items = found.map(|row| {
         let labels = project_labels.get(&row.resource.project_id).unwrap_or(&none);
-        resource_document(row, labels, now)
+        resource_document(&with_unserved(&call, row.clone()), labels, now)
     });
     call.named_page(items, page.limit).await
 }
@@ -196,11 +197,15 @@ async fn fetch(call: &Call, id: ResourceId) -> Shown<Resource> {
 }
 
 async fn read(call: &Call, id: ResourceId) -> Result<ResourceSnapshot, Rejection> {
-    let mut snapshot = read::resource(&call.context, &call.caller, id).await?;
-    // No loop can have recorded this blocker: none serves the resource.
+    let snapshot = read::resource(&call.context, &call.caller, id).await?;
+    Ok(with_unserved(call, snapshot))
+}
+
+/// Adds the blocker that no loop can have recorded, because none serves the resource.
+fn with_unserved(call: &Call, mut snapshot: ResourceSnapshot) -> ResourceSnapshot {
     let within = call.context.settings.claimed_within;
     snapshot.blockers.extend(not_served(&snapshot, within));
-    Ok(snapshot)
+    snapshot
 }
 
 /// The document with its ETag. The tag is the revision of the declared slot,

@@ -128,7 +128,8 @@ impl CountMetrics {
     async fn recount(&self, state: &ServerState) {
         let begun = Instant::now();
         // The store has its own timeout.
-        let counted = match state.context.stores.operations.counts().await {
+        let within = state.context.settings.claimed_within;
+        let counted = match state.context.stores.operations.counts(within).await {
             Ok(counts) => {
                 self.show(&counts);
                 Some(Counted::after(begun.elapsed()))

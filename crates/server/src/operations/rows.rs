@@ -1,15 +1,18 @@
 //! The rows of operations.
 
 use slipway_app::access::authorise::Operation::*;
-use slipway_wire::operations::{Control, LoopStatus, PutFreeze, Resume, WithheldAction};
+use slipway_wire::operations::{
+    Control, InstallationStatus, LoopStatus, PutFreeze, Resume, WithheldAction,
+};
 
-use super::{control, loops};
+use super::{control, loops, status};
 use crate::routes::{Route, delete, get, post, put};
 
 #[rustfmt::skip]
 pub(crate) fn rows() -> Vec<Route> {
     vec![
         get   ("/loops",            LoopRead,        loops::list,       "Show what the loops of this process do").all::<LoopStatus>(),
+        get   ("/status",           LoopRead,        status::get,       "Show the installation at a glance: phases, blockers, nodes, clusters, loops, leaks").one::<InstallationStatus>(),
         get   ("/control",          ControlRead,     control::get,      "Show the mode: acting, frozen or observing").one::<Control>(),
         put   ("/control/freeze",   ControlFreeze,   control::freeze,   "Freeze the installation until a time")
             .body::<PutFreeze>().one::<Control>(),

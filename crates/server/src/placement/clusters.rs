@@ -7,7 +7,7 @@ use slipway_core::placement::cluster;
 use slipway_core::placement::namespace;
 use slipway_wire::placement::{
     AbandonCluster, AssignCluster, Cluster, ClusterAssignment, ClusterVerification, CreateCluster,
-    ProviderStatus,
+    ProviderStatus, UpdateCluster,
 };
 
 use crate::request::{
@@ -27,6 +27,21 @@ pub(super) async fn create(call: Call, new: Creation<CreateCluster>) -> Made {
         clusters::create(&call.context, &call.caller, wanted, request).await
     };
     kind::create::<cluster::Cluster, _>(&call, new, make).await
+}
+
+pub(super) async fn update(
+    call: Call,
+    Segments([cluster]): Segments<1>,
+    IfMatch(expected): IfMatch,
+    Body(body): Body<UpdateCluster>,
+) -> Shown<Cluster> {
+    let wanted = clusters::ClusterChangeRequest {
+        region: body.region.as_deref(),
+        access: body.access.as_deref(),
+        namespace_prefix: body.namespace_prefix.as_deref(),
+    };
+    clusters::update(&call.context, &call.caller, &cluster, wanted, expected).await?;
+    kind::show::<cluster::Cluster>(&call, cluster, false).await
 }
 
 /// Places the project on the cluster; idempotent.

@@ -2,13 +2,15 @@
 
 use slipway_app::access::authorise::Operation::*;
 use slipway_core::placement::cluster;
+use slipway_wire::deletion::Deletion;
 use slipway_wire::placement::{
     AbandonCluster, AssignCluster, BlueprintDefinitions, Cluster, ClusterAssignment, CreateCluster,
+    UpdateCluster,
 };
 
 use super::{clusters, definitions};
 use crate::request::kind;
-use crate::routes::{Route, delete, get, post, put};
+use crate::routes::{Route, delete, get, patch, post, put};
 
 #[rustfmt::skip]
 pub(crate) fn rows() -> Vec<Route> {
@@ -19,6 +21,10 @@ pub(crate) fn rows() -> Vec<Route> {
             .create::<CreateCluster, Cluster>(),
         get   ("/clusters/{cluster}",                ClusterRead,            kind::get::<cluster::Cluster>,  "Show a cluster")
             .one::<Cluster>(),
+        patch ("/clusters/{cluster}",                ClusterUpdate,          clusters::update,               "Change a cluster")
+            .body::<UpdateCluster>().one::<Cluster>().conditional(),
+        delete("/clusters/{cluster}",                ClusterDelete,          kind::delete::<cluster::Cluster>, "Delete a cluster on which nothing is placed")
+            .one::<Deletion>().query(&["reason"]).conditional(),
         get   ("/cluster-assignments",               ClusterListAssignments, clusters::assignments,          "List the cluster of each project")
             .page::<ClusterAssignment>(),
         get   ("/projects/{project}/cluster",        ClusterReadAssigned,    clusters::assignment,           "Show the cluster of a project")

@@ -151,6 +151,9 @@ async fn rows_are_audited_by_their_verb() {
     ask("PATCH", "/labels/k", r#"{"propagate":true}"#).await;
     ask("DELETE", "/labels/k", "").await;
     ask("POST", "/clusters", r#"{"name":"c","engine":"local"}"#).await;
+    ask("PATCH", "/clusters/c", r#"{"region":"eu"}"#).await;
+    ask("POST", "/clusters", r#"{"name":"d","engine":"local"}"#).await;
+    ask("DELETE", "/clusters/d", "").await;
     ask("PUT", "/projects/p/cluster", r#"{"cluster":"c"}"#).await;
     // The placement loop made something there, and could not remove it in time.
     execute(&world, "UPDATE cluster_assignments SET namespace_phase = 'Degraded'").await;

@@ -208,6 +208,35 @@ async fn a_cluster_waits_for_its_process_and_a_project_with_resources_stays() {
 }
 
 #[tokio::test]
+async fn a_cluster_is_changed_and_deleted_under_its_revision() {
+    let world = World::new().await;
+    let made = json!({ "name": "east", "engine": "crossplane", "access": "kubeconfig/east" });
+    let cluster = world.create("/api/v1/clusters", &made).await;
+    assert_eq!(cluster["namespace_prefix"], "slipway-project-", "as configured");
+    let path = "/api/v1/clusters/east";
+    let changed = world.ask("PATCH", path, KEY, r#"{"access":"in-cluster","region":"eu"}"#).await;
+    assert_eq!(changed.header("etag"), "\"2\"", "{changed:?}");
+    let changed = changed.json();
+    assert_eq!((&changed["access"], &changed["region"]), (&"in-cluster".into(), &"eu".into()));
+    let without = world.ask("PATCH", path, KEY, r#"{"region":""}"#).await.json();
+    assert_eq!(without["region"], Value::Null);
+    let bad = world.ask("PATCH", path, KEY, r#"{"access":"ssh"}"#).await;
+    assert_eq!(bad.refused(400, "invalid_input").as_deref(), Some("access"));
+    world.ask("PATCH", path, KEY, r#"{"name":"west"}"#).await.refused(400, "invalid_input");
+
+    world.create("/api/v1/projects", &json!({ "name": "team-a" })).await;
+    let place = "/api/v1/projects/team-a/cluster";
+    world.ask("PUT", place, KEY, r#"{"cluster":"east"}"#).await.json();
+    world.ask("DELETE", path, KEY, "").await.refused(409, "cluster_in_use");
+    world.ask("DELETE", "/api/v1/clusters/local", KEY, "").await.refused(409, "cluster_in_use");
+    assert_eq!(world.ask("DELETE", place, KEY, "").await.status.as_u16(), 204);
+    let deletion = world.ask("DELETE", path, KEY, "").await.json();
+    assert_eq!((&deletion["kind"], &deletion["state"]), (&"cluster".into(), &"done".into()));
+    world.get(path).await.refused(404, "cluster_not_found");
+    world.create("/api/v1/clusters", &made).await;
+}
+
+#[tokio::test]
 async fn bad_input_names_its_field() {
     let world = World::new().await;
     let long = "x".repeat(64);

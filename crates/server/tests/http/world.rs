@@ -106,6 +106,9 @@ impl World {
                 claimed_within: Duration::from_secs(60),
                 token_lifetimes: TokenLifetimes::default(),
                 token_environment: "live".to_owned(),
+                namespace_prefix: slipway_core::placement::cluster::NamespacePrefix::from_stored(
+                    "slipway-project-".to_owned(),
+                ),
             },
         };
         let seed = Seed::local(

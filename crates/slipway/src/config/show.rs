@@ -84,7 +84,7 @@ pub(super) fn values(config: &Config, file: Option<String>) -> Vec<(&'static str
         ("node_ca_file", config.node_ca_file.as_deref().map(path)),
         ("substrate_root", Some(path(&config.substrate_root))),
         ("token_env", Some(config.token_environment.clone())),
-        ("namespace_prefix", Some(config.namespace_prefix.clone())),
+        ("namespace_prefix", Some(config.namespace_prefix.as_str().to_owned())),
         ("kubeconfig_dir", config.kubeconfig_dir.as_deref().map(path)),
         ("system_namespace", Some(config.system_namespace.clone())),
         ("namespace_subjects", list(&config.placement.subjects)),

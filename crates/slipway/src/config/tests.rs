@@ -119,6 +119,28 @@ fn flags_win_over_the_file_and_the_file_over_the_documents_names() {
     assert_eq!(config.database_url.expose(), "postgres://db/slipway");
 }
 
+/// Each of the documents' three names sets what it names, and is refused by the same rule.
+#[test]
+fn the_documents_names_are_accepted() {
+    let with = |wanted: &'static str, value: &'static str| {
+        Layer::default().resolve(&move |name: &str| match name {
+            "HOME" => Some("/somewhere".to_owned()),
+            name if name == wanted => Some(value.to_owned()),
+            _ => None,
+        })
+    };
+    let config = with("PLEXSPHERE_DSN", "postgres://db/slipway").unwrap();
+    assert_eq!(config.database_url.expose(), "postgres://db/slipway");
+    let interval = "PLEXSPHERE_PROVISIONING_BROKER_RECONCILE_INTERVAL";
+    assert_eq!(with(interval, "7s").unwrap().reconcile_interval, Duration::from_secs(7));
+    let refused = with(interval, "0s").unwrap_err().to_string();
+    assert!(refused.contains("reconcile_interval"), "{refused}");
+    let ttl = "PLEXSPHERE_PROVISIONING_BROKER_TOKEN_TTL";
+    assert_eq!(with(ttl, "2h").unwrap().token_lifetimes.ttl, Duration::from_secs(7_200));
+    let refused = with(ttl, "1s").unwrap_err().to_string();
+    assert!(refused.contains("token_ttl"), "{refused}");
+}
+
 #[test]
 fn a_fault_in_the_file_shows_its_line_and_not_its_text() {
     let folder = tempfile::tempdir().unwrap();

@@ -31,7 +31,9 @@ pub(super) fn inspect(config: &Config) -> Vec<Finding> {
     space(&mut area, &config.data_dir);
     secrets(&mut area, config);
     signing_key(&mut area, &config.data_dir);
-    substrate_root(&mut area, &config.substrate_root);
+    // Every start makes the root before the key, so one without the other lost its root.
+    let started_before = config.data_dir.join("signing.pk8").exists();
+    substrate_root(&mut area, &config.substrate_root, started_before);
     if config.data_dir.join("slipway.restoring").exists() {
         area.warning(
             "restore",
@@ -176,10 +178,15 @@ fn signing_key(area: &mut Area, directory: &Path) {
     }
 }
 
-fn substrate_root(area: &mut Area, root: &Path) {
+fn substrate_root(area: &mut Area, root: &Path, started_before: bool) {
     let shown = root.display();
     let uid = root.join("substrate.uid");
     match std::fs::metadata(root) {
+        Err(error) if error.kind() == ErrorKind::NotFound && started_before => area.problem(
+            "substrate_root",
+            format!("{shown} is gone, and a control plane has run with this data directory"),
+            "mount or restore it; until then nothing there is called absent. If its nodes are lost for good, abandon their resources",
+        ),
         Err(error) if error.kind() == ErrorKind::NotFound => {
             area.ok(
                 "substrate_root",

@@ -3,6 +3,7 @@
 //! works without a server and with settings that no server would start with.
 
 mod clock;
+mod clusters;
 mod database;
 mod disk;
 mod finding;

@@ -4,7 +4,7 @@ use slipway_app::ports::Clock as _;
 use slipway_cli::{ClientOptions, Exit, Traits, present};
 
 use super::finding::{Finding, Status};
-use super::{clock, database, disk, server, settings, tls};
+use super::{clock, clusters, database, disk, server, settings, tls};
 use crate::adapters::SystemClock;
 use crate::config::Layer;
 use crate::error::Error;
@@ -25,8 +25,11 @@ pub(crate) async fn run(layer: Layer, client: &ClientOptions) -> Result<Exit, Er
         findings.extend(tls::inspect(config, SystemClock.now()));
         held = disk::is_held(config);
     }
-    let (found, date) = server::inspect(client, resolved.as_ref().ok(), held).await;
+    let (found, date, seen) = server::inspect(client, resolved.as_ref().ok(), held).await;
     findings.extend(found);
+    if let Ok(config) = &resolved {
+        findings.extend(clusters::inspect(&seen, config).await);
+    }
     times.server = date.map(|date| (date, SystemClock.now()));
     findings.extend(clock::inspect(&times));
 

@@ -1,8 +1,9 @@
 //! Checks whether the server is reachable, ready and of this version, and accepts
 //! the key.
 
-use slipway_cli::{ClientOptions, KeyProbe, probe_server};
+use slipway_cli::{ClientOptions, KeyProbe, ServerProbe, probe_server};
 use slipway_core::Timestamp;
+use slipway_wire::operations::Control;
 
 use super::finding::{Area, Finding};
 use crate::config::Config;
@@ -16,7 +17,7 @@ pub(super) async fn inspect(
     client: &ClientOptions,
     config: Option<&Config>,
     held: bool,
-) -> (Vec<Finding>, Option<Timestamp>) {
+) -> (Vec<Finding>, Option<Timestamp>, ServerProbe) {
     let mut area = Area::new("server");
     let seen = probe_server(client).await;
     let ours = env!("CARGO_PKG_VERSION");
@@ -69,6 +70,9 @@ pub(super) async fn inspect(
             }
         }
     }
+    if let Some(control) = &seen.control {
+        mode(&mut area, control);
+    }
     match &seen.version {
         Some(theirs) if theirs == ours => {
             area.ok("version", format!("client, server and the agents it starts: {ours}"));
@@ -80,7 +84,25 @@ pub(super) async fn inspect(
         ),
         None => area.ok("version", format!("this binary and the agents it starts: {ours}")),
     }
-    (area.into_findings(), seen.date.as_deref().and_then(Timestamp::from_http_date))
+    let date = seen.date.as_deref().and_then(Timestamp::from_http_date);
+    (area.into_findings(), date, seen)
+}
+
+/// Requests are accepted in every mode, so a mode that acts on nothing is easy to miss.
+fn mode(area: &mut Area, control: &Control) {
+    match (&control.observing, &control.freeze) {
+        (Some(observing), _) => area.warning(
+            "mode",
+            format!("it only observes, since {}: {}", observing.since, observing.reason),
+            "read `slipway withheld`, then `slipway resume --reason WHY`",
+        ),
+        (None, Some(freeze)) => area.warning(
+            "mode",
+            format!("it is frozen until {}: {}", freeze.until, freeze.reason),
+            "wait, or `slipway unfreeze --reason WHY`",
+        ),
+        (None, None) => area.ok("mode", "it acts"),
+    }
 }
 
 /// The server does not answer; another process may use the port.

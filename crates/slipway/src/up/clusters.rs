@@ -1,14 +1,16 @@
 //! Finds the management clusters of engine crossplane that this process can
 //! reach, and those of engine manual, which every process serves: they are rows. A
-//! new row, or a new kubeconfig in the folder, is served without a restart.
+//! new row, a new kubeconfig in the folder or another access of a row is served
+//! without a restart; a cluster whose row was deleted is served no longer.
 //!
 //! *Guarantees:* an unreachable cluster keeps neither the process from starting
 //! nor another cluster from being served. The engine acts only after a heartbeat
 //! compared the high-water mark of its cluster with the database, so a restored
 //! database is recognised before anything happens there.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use slipway_app::operations::control;
@@ -45,6 +47,15 @@ pub(super) struct Clusters {
     registry: ManagementRegistry,
     sweep: Duration,
     system_namespace: String,
+    /// `None` for an engine that has no access.
+    served: Mutex<HashMap<ClusterId, Option<Served>>>,
+}
+
+/// A cluster that this process serves, and the way by which it reaches it.
+#[derive(Debug)]
+struct Served {
+    engine: Arc<CrossplaneSubstrate>,
+    access: Access,
 }
 
 /// The credentials that this process has for clusters.
@@ -85,6 +96,7 @@ impl Clusters {
             },
             sweep: config.reconcile_interval,
             system_namespace: config.system_namespace.clone(),
+            served: Mutex::default(),
         }
     }
 
@@ -124,20 +136,55 @@ impl Clusters {
                 return;
             }
         };
+        self.leave_deleted(&clusters);
         for cluster in clusters {
-            if self.partitions.serve(cluster.id.into()) {
-                continue;
-            }
+            let is_served = self.partitions.serve(cluster.id.into());
             if cluster.engine == Engine::Manual {
-                let manual = ManualSubstrate::new(cluster.id.into(), self.permits());
-                self.serve(&cluster, Arc::new(manual), tasks, shutdown).await;
+                if !is_served {
+                    let manual = ManualSubstrate::new(cluster.id.into(), self.permits());
+                    self.serve(&cluster, Arc::new(manual), tasks, shutdown).await;
+                    self.served().insert(cluster.id, None);
+                }
                 continue;
             }
             let Some(access) = &cluster.access else { continue };
-            if let Some(access) = self.reach.of(access).await {
+            let Some(access) = self.reach.of(access).await else { continue };
+            if is_served {
+                self.reach_by(&cluster, access);
+            } else {
                 self.serve_crossplane(&cluster, access, tasks, shutdown).await;
             }
         }
+    }
+
+    /// Takes over another access of a cluster that is served.
+    fn reach_by(&self, cluster: &Cluster, access: Access) {
+        let mut served = self.served();
+        let Some(Some(found)) = served.get_mut(&cluster.id) else { return };
+        if found.access != access {
+            let name = cluster.name.as_str();
+            tracing::info!(cluster = name, "a cluster is reached by another access from now on");
+            found.engine.reach_by(access.clone());
+            found.access = access;
+        }
+    }
+
+    /// Nothing is placed on a cluster whose row is gone. Its loops have nothing to do
+    /// any more; they end with the process and are not shown.
+    fn leave_deleted(&self, registered: &[Cluster]) {
+        self.served().retain(|id, _| {
+            let stays = registered.iter().any(|cluster| cluster.id == *id);
+            if !stays {
+                self.registry.remove(*id);
+                self.partitions.hide((*id).into());
+                tracing::info!(cluster_id = %id, "a deleted cluster is not served any more");
+            }
+            stays
+        });
+    }
+
+    fn served(&self) -> MutexGuard<'_, HashMap<ClusterId, Option<Served>>> {
+        self.served.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn registered(&self) -> Result<Vec<Cluster>, StoreError> {
@@ -170,7 +217,7 @@ impl Clusters {
     ) {
         let crossplane = CrossplaneSubstrate::new(CrossplaneConfig {
             cluster: cluster.name.as_str().to_owned(),
-            access,
+            access: access.clone(),
             installation: self.installation,
             sweep: self.sweep,
         })
@@ -179,6 +226,8 @@ impl Clusters {
         let crossplane = Arc::new(crossplane);
         self.serve(cluster, Arc::clone(&crossplane) as _, tasks, shutdown).await;
         // The placement loop can now write what its projects need there.
+        let served = Served { engine: Arc::clone(&crossplane), access };
+        self.served().insert(cluster.id, Some(served));
         self.registry.add(cluster.id, crossplane);
         self.partitions.context.wakes.wake_placement();
     }

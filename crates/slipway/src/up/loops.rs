@@ -16,7 +16,7 @@ use slipway_controller::relay::Relay;
 use slipway_controller::resources::ResourceLoop;
 use slipway_controller::retention::RetentionLoop;
 use slipway_controller::subscribers::Subscribers;
-use slipway_controller::{Pacing, Shutdown, Status, drive, watch_clock};
+use slipway_controller::{Pacing, Shutdown, Status, drive, readiness, watch_clock};
 use slipway_server::LoopsView;
 use slipway_wire::operations::{LoopStatus, Probe};
 use tokio::sync::Notify;
@@ -130,8 +130,10 @@ pub(super) async fn start(
         PlacementLoop::PACING,
         Arc::clone(&wakes.placement),
     );
-    let Others { tasks, statuses, .. } = others;
-    Loops { view: Arc::new(View { partitions: partitions.clone(), statuses }), tasks }
+    let Others { mut tasks, statuses, shutdown, .. } = others;
+    let view = Arc::new(View { partitions: partitions.clone(), statuses });
+    tasks.spawn(Arc::clone(&view).watch(config.reconcile_interval, shutdown));
+    Loops { view, tasks }
 }
 
 /// Starts the loops that have no partitions, and collects their statuses.
@@ -191,8 +193,50 @@ impl Loops {
 }
 
 impl View {
+    /// Judges the loops at every interval and logs an outage once, whoever asks for
+    /// `/readyz` meanwhile.
+    async fn watch(self: Arc<Self>, interval: Duration, mut shutdown: Shutdown) {
+        let mut failing = false;
+        loop {
+            tokio::select! {
+                () = tokio::time::sleep(interval) => {}
+                () = shutdown.requested() => return,
+            }
+            let (probe, failures) = self.judge().await;
+            if failures.is_empty() {
+                if failing {
+                    tracing::info!("provisioning broker reconcile ticks succeed again");
+                }
+            } else if !failing {
+                tracing::warn!(
+                    probe = ResourceLoop::PROBE,
+                    detail = probe.detail,
+                    internal = failures.join("; "),
+                    "provisioning broker reconcile tick failed"
+                );
+            }
+            failing = !failures.is_empty();
+        }
+    }
+
+    /// Whether every cluster that this process serves advances, and for the log why
+    /// it does not.
+    async fn judge(&self) -> (readiness::Probe, Vec<String>) {
+        let partitions = self.partitions.all();
+        let (mut verdicts, mut failures) = (Vec::with_capacity(partitions.len()), Vec::new());
+        for PartitionView { cluster, resources, status } in &partitions {
+            let (verdict, internal) = resources.verdict(status).await;
+            verdicts.push((cluster.as_str(), verdict));
+            if verdict.is_failure() {
+                failures.push(format!("{cluster}: {internal}"));
+            }
+        }
+        (readiness::probe(&verdicts), failures)
+    }
+
     /// Clusters that wait for a control plane other than this one. They are shown
-    /// and fail no probe: restarting this process would not help.
+    /// and fail no probe: no replica would be left to ask why, and what helps is a
+    /// file. Their resources have the blocker `cluster_not_served`.
     async fn not_served(&self) -> Vec<String> {
         let context = &self.partitions.context;
         let overdue = match context.stores.broker.partition_list_overdue().await {
@@ -235,17 +279,11 @@ impl LoopsView for View {
     }
 
     async fn probes(&self) -> Vec<Probe> {
-        let partitions = self.partitions.all();
-        // One cluster that is behind is shown and does not make this replica
-        // unready: every replica would report the same, and the nodes of all
-        // other clusters would find no control plane.
-        let (mut ok, mut details) = (partitions.is_empty(), Vec::with_capacity(partitions.len()));
-        for PartitionView { cluster, resources, status } in &partitions {
-            let probe = resources.probe(status).await;
-            ok |= probe.ok;
-            details.push(format!("{cluster}: {}", probe.detail));
-        }
-        details.extend(self.not_served().await);
+        let (readiness::Probe { ok, detail }, _) = self.judge().await;
+        let details: Vec<_> = std::iter::once(detail)
+            .chain(self.not_served().await)
+            .filter(|d| !d.is_empty())
+            .collect();
         vec![Probe { name: ResourceLoop::PROBE.to_owned(), ok, detail: details.join("; ") }]
     }
 }

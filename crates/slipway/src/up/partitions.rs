@@ -65,6 +65,12 @@ impl Partitions {
         self.all().iter().any(|served| served.resources.partition() == partition)
     }
 
+    /// Shows and judges the loop of this cluster no longer.
+    pub(super) fn hide(&self, partition: Partition) {
+        let mut shown = self.shown.write().unwrap_or_else(PoisonError::into_inner);
+        shown.retain(|served| served.resources.partition() != partition);
+    }
+
     /// Creates the loop of a cluster that the engines serve, and shows it from
     /// now on. The caller has to sweep and drive it.
     pub(super) fn open(&self, partition: Partition, cluster: &str) -> PartitionView {

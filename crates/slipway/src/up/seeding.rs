@@ -26,7 +26,7 @@ pub(super) async fn seed(
             project: config.local_project.clone(),
             cluster: config.local_cluster.clone(),
             substrate_uid: uid,
-            namespace_prefix: config.namespace_prefix.clone(),
+            namespace_prefix: config.namespace_prefix.as_str().to_owned(),
         },
     )?;
     // Rows are found by their names, so a second run changes nothing.

@@ -10,7 +10,8 @@ use slipway_testkit::kube::ADMIN;
 use slipway_testkit::wait;
 
 use crate::control_plane::ControlPlane;
-use crate::stage::Stage;
+use crate::stage::{Environment, Stage};
+use crate::world::{CLUSTER, PROJECT, Setup, World};
 
 /// Seconds on an idle machine; the rest is for a busy one.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -95,4 +96,46 @@ async fn a_cluster_is_served_as_soon_as_it_can_be_reached() {
     .await;
     assert!(shown.contains("here: ") && shown.contains("away: "), "{shown}");
     plane.stop().await;
+}
+
+/// The prefix of the configuration is that of every cluster. Another access is taken
+/// over while the control plane runs; a cluster is deleted once nothing is placed on it,
+/// and is not served any more.
+#[tokio::test(flavor = "multi_thread")]
+async fn another_access_is_taken_over_and_an_empty_cluster_is_deleted() {
+    let environment = Environment::Shared;
+    let settings = &["--namespace-prefix", "tests-", "--lease", "3s"];
+    let setup = Setup { settings, environment, ..Setup::default() };
+    let Some(world) = World::start("another_access", setup).await else { return };
+    assert!(world.namespace().await.starts_with("tests-"));
+    let path = format!("/api/v1/clusters/{CLUSTER}");
+    let moved = world.kubeconfig_file().with_file_name("moved");
+    std::fs::copy(world.kubeconfig_file(), &moved).unwrap();
+    let body = json!({ "access": "kubeconfig/moved" });
+    let (status, answer) = world.plane.call(Method::PATCH, &path, Some(body)).await;
+    assert_eq!(status, 200, "{answer}");
+    wait::until(TIMEOUT, "the other access", async || {
+        world.plane.log_text().contains("a cluster is reached by another access")
+    })
+    .await;
+    std::fs::remove_file(world.kubeconfig_file()).unwrap();
+    let id = world.declare("web-1", "").await;
+    world.plane.wait_for_phase(&id, "Ready").await;
+
+    let (status, refused) = world.plane.call(Method::DELETE, &path, None).await;
+    assert_eq!((status, &refused["code"]), (409, &json!("cluster_in_use")), "{refused}");
+    world.plane.assert_goes(&id).await;
+    let place = format!("/api/v1/projects/{PROJECT}/cluster");
+    wait::until(TIMEOUT, "the project to leave", async || {
+        let (status, answer) = world.plane.call(Method::DELETE, &place, None).await;
+        if status == 204 { Ok(()) } else { Err(format!("{status} {answer}")) }
+    })
+    .await;
+    let (status, deleted) = world.plane.call(Method::DELETE, &path, None).await;
+    assert_eq!((status, &deleted["state"]), (200, &json!("done")), "{deleted}");
+    wait::until(TIMEOUT, "it is served no longer", async || {
+        let (_, ready) = world.plane.readiness().await;
+        if ready.contains(CLUSTER) { Err(ready) } else { Ok(()) }
+    })
+    .await;
 }

@@ -19,6 +19,7 @@ mod demo;
 mod flapping;
 mod hand;
 mod kinds;
+mod labels;
 mod late;
 mod life;
 mod many;

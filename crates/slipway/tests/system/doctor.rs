@@ -245,3 +245,42 @@ fn settings_are_shown_with_their_source_and_without_secrets() {
     assert!(text.contains("line 1") && text.contains("did you mean `token_ttl`?"), "{text}");
     assert!(!folder.path().join("data").exists(), "nothing was made");
 }
+
+/// What a person would look for long: a root that vanished, a kubeconfig that is missing
+/// or leads nowhere, and a mode that only observes.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_doctor_finds_what_silently_stops_the_work() {
+    let mut plane = ControlPlane::new(None);
+    let folder = tempfile::tempdir().unwrap();
+    let kubeconfigs = folder.path().to_str().unwrap();
+    plane.set(&["--kubeconfig-dir", kubeconfigs, "--observe-only"]);
+    plane.start().await;
+    let body = serde_json::json!({
+        "name": "east", "engine": "crossplane", "access": "kubeconfig/east",
+    });
+    let (status_code, answer) =
+        plane.call(reqwest::Method::POST, "/api/v1/clusters", Some(body)).await;
+    assert_eq!(status_code, 201, "{answer}");
+    let root = plane.substrate_root();
+    let more = ["--kubeconfig-dir", kubeconfigs, "--substrate-root", root.to_str().unwrap()];
+    let (_, findings) = inspect(&plane, &more);
+    assert_eq!(status(&findings, "server", "mode"), "warning", "{findings}");
+    assert_eq!(status(&findings, "clusters", "kubeconfig"), "problem", "{findings}");
+    assert_eq!(status(&findings, "disk", "substrate_root"), "ok", "{findings}");
+    assert!(findings.to_string().contains("as the file `east` into the kubeconfig_dir"));
+
+    // Nothing listens there.
+    let kubeconfig = serde_json::json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "c",
+        "clusters": [{ "name": "c", "cluster": { "server": "https://127.0.0.1:1" } }],
+        "contexts": [{ "name": "c", "context": { "cluster": "c", "user": "u" } }],
+        "users": [{ "name": "u", "user": { "token": "t" } }],
+    });
+    std::fs::write(folder.path().join("east"), kubeconfig.to_string()).unwrap();
+    let (_, findings) = inspect(&plane, &more);
+    assert_eq!(status(&findings, "clusters", "kubeconfig"), "problem", "{findings}");
+    plane.stop().await;
+    std::fs::remove_dir_all(&root).unwrap();
+    let (_, findings) = inspect(&plane, &more);
+    assert_eq!(status(&findings, "disk", "substrate_root"), "problem", "{findings}");
+}

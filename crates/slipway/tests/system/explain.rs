@@ -177,6 +177,13 @@ async fn what_is_stuck_says_why() {
     ] {
         insta::assert_snapshot!(code, plane.explained(id, &[code]).await);
     }
+    // No loop can record it, and it is listed and counted like any other.
+    let listed = plane.get("/api/v1/resources?blocked=cluster_not_served").await;
+    let mut found = listed.as_array().unwrap().iter().filter(|one| one["id"] == *unserved);
+    let found = found.next().unwrap_or_else(|| panic!("{listed}"));
+    assert_eq!(found["blockers"][0]["code"], "cluster_not_served", "{found}");
+    let counted = plane.get("/api/v1/status").await;
+    assert!(counted["blockers"]["cluster_not_served"].as_u64() > Some(0), "{counted}");
     // Its substrate was left alone, and once the seam is repaired the drain goes on.
     assert!(plane.node_directory(undrained).await.exists());
     plane.execute("DROP TRIGGER refuse_drain").await;

@@ -54,8 +54,9 @@ async fn a_database_that_goes_away_costs_answers_and_nothing_else() {
     plane.stop().await;
 }
 
-/// An outage is one line when it begins and one when it ends, however many
-/// requests, probes and passes of loops it fails.
+/// An outage is one line of the database and one of the probe when it begins, and
+/// one of each when it ends, however many requests, probes and passes of loops it
+/// fails.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_outage_of_the_database_is_logged_once() {
     let Some(server) = postgres::shared("an_outage_is_logged_once").await else { return };
@@ -67,6 +68,14 @@ async fn an_outage_of_the_database_is_logged_once() {
     plane.wait_until_ready().await;
     let before = plane.log_text().len();
     let (begins, ends) = ("the database does not answer", "the database answers again");
+    let (fails, succeeds) =
+        ("provisioning broker reconcile tick failed", "reconcile ticks succeed again");
+    let logged = async |line: &str, times: usize| {
+        wait::until(TIMEOUT, line, async || {
+            plane.log_text()[before..].matches(line).count() == times
+        })
+        .await;
+    };
     for outage in 1..=2 {
         relay.cut();
         for number in 0..3 {
@@ -75,18 +84,19 @@ async fn an_outage_of_the_database_is_logged_once() {
                 plane.send(Method::GET, path, None).await;
             }
         }
+        logged(fails, outage).await;
         relay.restore();
         plane.wait_until_ready().await;
-        wait::until(TIMEOUT, "the line that says so", async || {
-            plane.log_text()[before..].matches(ends).count() == outage
-        })
-        .await;
+        logged(ends, outage).await;
+        logged(succeeds, outage).await;
         let text = plane.log_text()[before..].to_owned();
-        assert_eq!(text.matches(begins).count(), outage, "{text}");
+        assert_eq!(text.matches(fails).count(), outage, "{text}");
+        let begun = |line: &&str| line.contains(begins) && !line.contains(fails);
+        assert_eq!(text.lines().filter(begun).count(), outage, "{text}");
         let loud: Vec<_> = text
             .lines()
             .filter(|line| line.contains(" ERROR ") || line.contains(" WARN "))
-            .filter(|line| !line.contains(begins))
+            .filter(|line| !line.contains(begins) && !line.contains(fails))
             .collect();
         assert!(loud.is_empty(), "{loud:#?}");
     }

@@ -87,7 +87,7 @@ async fn a_list_reads_what_it_answers() {
     let (filter, attempts) = (ResourceFilter::default(), IdList(Vec::new()));
     let list = |walk: Walk<'_>| {
         let page = Page { after: None, limit: 100 };
-        list::statement(&filter, &walk, None, page).sql().as_str().to_owned()
+        list::statement(&filter, &walk, None, None, page).sql().as_str().to_owned()
     };
     let statements = [
         ("own_events", of_project::OWN.to_owned(), format!("0, '{own}', 100"), 20.0),

@@ -97,6 +97,11 @@ impl CrossplaneSubstrate {
         self
     }
 
+    /// Reaches the cluster by another way from the next request on.
+    pub fn reach_by(&self, access: Access) {
+        self.connection.reach_by(access);
+    }
+
     /// How often an apply took fields of ours back from another field manager.
     pub fn overruled(&self) -> u64 {
         self.overruled.load(Ordering::Relaxed)

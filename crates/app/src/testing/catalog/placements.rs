@@ -11,7 +11,11 @@ use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::catalog::label::LabelSelector;
 use slipway_core::catalog::project::{self, Project, ProjectChange};
 use slipway_core::commit::{Commit, Write};
-use slipway_core::placement::cluster::{self, Cluster, ClusterAssignment};
+use slipway_core::ids::{DeletionId, Revision};
+use slipway_core::kind::Removal;
+use slipway_core::placement::cluster::{
+    self, Cluster, ClusterAccess, ClusterAssignment, ClusterChange, NamespacePrefix,
+};
 use slipway_core::placement::namespace::NamespacePhase;
 use slipway_core::placement::shared_objects::ProjectNamespace;
 use slipway_core::placement::{PlacementWrite, abandon};
@@ -155,6 +159,46 @@ pub(super) async fn a_cluster_is_taken_on_by_who_serves_it(world: &World) {
         .expect("a fetch")
         .expect("a cluster");
     assert_eq!(same, served, "an identity is given once");
+}
+
+/// A managed cluster is changed and deleted; with a project on it, or with the project's
+/// attempt, it stays.
+pub(super) async fn a_cluster_is_changed_and_deleted_while_nothing_is_on_it(world: &World) {
+    let name = world.fresh_name("cluster");
+    world.create_managed(&name, "eu").await.expect("a cluster");
+    let clusters = world.store.kind::<Cluster>();
+    let change = ClusterChange {
+        region: Some(None),
+        access: Some(ClusterAccess::parse("kubeconfig/west").expect("an access")),
+        namespace_prefix: Some(NamespacePrefix::parse("west-").expect("a prefix")),
+    };
+    let mut update = |snapshot: &_| cluster::update(snapshot, &change, Expected::Any, &operator());
+    clusters.decide(&name, &mut update).await.expect("a change");
+    let found = clusters.fetch(&name, false).await.expect("a fetch").expect("a cluster");
+    assert_eq!((found.region, found.access), (None, change.access.clone()));
+    assert_eq!((found.namespace_prefix.as_str(), found.revision), ("west-", Revision(2)));
+
+    let project = world.fresh_name("project");
+    world.create_project(&project).await.expect("a project");
+    world.assignment(&project, &name).await.expect("a place");
+    let removal = || Removal {
+        deletion_id: DeletionId::new(world.uuid()),
+        reason: Reason::parse("for the suite").expect("a reason"),
+        expected: Expected::Any,
+    };
+    let delete = async || {
+        let removal = removal();
+        let mut rule = |snapshot: &_| cluster::delete(snapshot, &removal, &operator());
+        world.store.kind::<Cluster>().decide(&name, &mut rule).await
+    };
+    assert_eq!(refused(delete().await), ErrorKind::ClusterInUse);
+    let mut withdraw = |snapshot: &_| cluster::withdraw(snapshot, Expected::Any, &operator());
+    let placement = &world.store.placement;
+    placement.decide_cluster_assignment(&project, None, &mut withdraw).await.expect("withdrawn");
+    delete().await.expect("a deletion");
+    assert_eq!(refused(delete().await), ErrorKind::ClusterNotFound);
+    assert!(clusters.fetch(&name, true).await.expect("a fetch").is_none());
+    world.create_managed(&name, "eu").await.expect("the name is free again");
 }
 
 fn labels(pairs: &[(&str, &str)]) -> Labels {

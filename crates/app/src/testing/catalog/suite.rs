@@ -24,6 +24,7 @@ pub(in crate::testing) async fn conformance(world: &World) {
     placements::a_project_moves_only_while_it_is_empty(world).await;
     placements::a_cluster_is_taken_on_by_who_serves_it(world).await;
     placements::a_lost_cluster_lets_its_project_go(world).await;
+    placements::a_cluster_is_changed_and_deleted_while_nothing_is_on_it(world).await;
     placement::a_namespace_is_kept_and_cleared(world).await;
     placement::a_cluster_keeps_the_identity_that_it_showed_first(world).await;
     placement::a_region_offers_its_usable_clusters(world).await;

@@ -1,17 +1,20 @@
 //! Counts, compared with what the test just made.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use slipway_core::Phase;
 use slipway_core::blocker::BlockerCode;
 use slipway_core::broker::observation::CompositeReport;
 use slipway_core::nodes::node::{Reachability, Reported};
 
+use crate::broker::port::{Blocked, ResourceFilter};
 use crate::operations::port::Counts;
+use crate::ports::store::Page;
 use crate::testing::world::World;
 
 async fn count(world: &World) -> Counts {
-    world.store.operations.counts().await.expect("numbers")
+    world.store.operations.counts(Duration::from_secs(3_600)).await.expect("numbers")
 }
 
 fn grown<K: Ord + Copy>(before: &BTreeMap<K, u64>, after: &BTreeMap<K, u64>, key: K) -> u64 {
@@ -43,6 +46,31 @@ pub(super) async fn what_is_made_is_counted_once_where_it_stands(world: &World) 
     world.tick_seeing(claimed, &unknown).await.expect("a tick");
     let blocked = count(world).await;
     assert_eq!(grown(&heard.blockers, &blocked.blockers, BlockerCode::SubstrateUnknown), 1);
+
+    // What is due and unclaimed counts as not served, after any time that it waited.
+    let unserved = async |after| {
+        let counts = world.store.operations.counts(after).await.expect("numbers");
+        counts.blockers.get(&BlockerCode::ClusterNotServed).copied().unwrap_or(0)
+    };
+    world.park_all().await;
+    assert_eq!(unserved(Duration::ZERO).await, 0);
+    world.declare(&world.handle()).await.expect("a declaration");
+    let late = async || unserved(Duration::ZERO).await == 1;
+    while !late().await {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(unserved(Duration::from_secs(3_600)).await, 0);
+    let filter = |code| ResourceFilter {
+        blocked: Some(Blocked::By(code)),
+        unserved_after: Some(Duration::ZERO),
+        ..ResourceFilter::default()
+    };
+    let page = Page { after: None, limit: 100 };
+    for (code, listed) in [(BlockerCode::ClusterNotServed, 1), (BlockerCode::NamespaceNotReady, 0)]
+    {
+        let found = world.store.broker.resource_list(&filter(code), page).await.expect("a list");
+        assert_eq!(found.len(), listed, "{code}");
+    }
 
     world.leave(node).await.expect("it leaves");
     let left = count(world).await;

@@ -48,13 +48,9 @@ impl ClusterFacts {
         found.facts.insert("blocked", json!(blocked));
         found.facts.insert("phases", Value::Object(phases));
         let unserved = match (cluster, self.lag) {
-            (Some(cluster), Some(lag)) => waiting::partition_not_served(
-                cluster.name.as_str(),
-                cluster.id.into(),
-                self.now,
-                lag,
-                self.claimed_within,
-            ),
+            (Some(cluster), Some(lag)) => {
+                waiting::partition_not_served(cluster, self.now, lag, self.claimed_within)
+            }
             _ => None,
         };
         let served = unserved.is_none();

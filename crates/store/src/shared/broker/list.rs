@@ -12,17 +12,19 @@ use std::collections::HashMap;
 
 use slipway_app::broker::port::{Blocked, ResourceFilter};
 use slipway_app::ports::store::{CorruptRow, Page};
+use slipway_core::blocker::BlockerCode;
 use slipway_core::catalog::label::LabelSelector;
 use slipway_core::ids::{ProvisionedResourceId, ResourceId};
 use sqlx::{QueryBuilder, Row as _};
 use uuid::Uuid;
 
-use super::page::{after, as_id};
+use super::page::{after, as_id, now};
 use super::reads::Snapshots;
 use super::{Connection, Db, snapshot};
 use crate::blueprints::Blueprints;
 use crate::failure::Failure;
 use crate::id_list::IdList;
+use crate::micros::Micros;
 
 /// So many rows are cheaper to fetch and sort than an index of everything is to walk.
 const FEW: usize = 1_000;
@@ -52,8 +54,9 @@ pub(crate) async fn resource_list(
     if projects.as_ref().is_some_and(|projects| projects.0.is_empty()) {
         return Ok(Vec::new());
     }
-    let walk = choose(connection, filter, projects.as_ref()).await?;
-    let mut query = statement(filter, &walk, projects.as_ref(), page);
+    let unserved = unserved_before(connection, filter).await?;
+    let walk = choose(connection, filter, projects.as_ref(), unserved).await?;
+    let mut query = statement(filter, &walk, projects.as_ref(), unserved, page);
     let mut resources = HashMap::new();
     let mut ids = Vec::new();
     for row in query.build().fetch_all(&mut *connection).await? {
@@ -80,6 +83,7 @@ async fn choose<'f>(
     connection: &mut Connection,
     filter: &'f ResourceFilter,
     projects: Option<&IdList>,
+    unserved: Option<Micros>,
 ) -> Result<Walk<'f>, Failure> {
     if let Some(handle) = &filter.handle {
         return Ok(Walk::Handle(handle));
@@ -95,7 +99,7 @@ async fn choose<'f>(
         }
     }
     if let Some(blocked) = filter.blocked {
-        let attempts = blocked_attempts(connection, blocked).await?;
+        let attempts = blocked_attempts(connection, blocked, unserved).await?;
         if few(attempts.0.len()) {
             return Ok(Walk::Attempts(attempts));
         }
@@ -117,6 +121,7 @@ pub(crate) fn statement(
     filter: &ResourceFilter,
     walk: &Walk<'_>,
     projects: Option<&IdList>,
+    unserved: Option<Micros>,
     page: Page<ResourceId>,
 ) -> QueryBuilder<Db> {
     // PostgreSQL joins in the written order, so the walked table comes first.
@@ -162,7 +167,7 @@ pub(crate) fn statement(
         Walk::Label(term) => walk!("l.term", "l.resource_id", term.as_str()),
         Walk::Phase(phase) => walk!("a.status", "a.resource_id", *phase),
     };
-    push_filters(&mut query, filter, walk, projects);
+    push_filters(&mut query, filter, walk, projects, unserved);
     query.push(" ORDER BY ").push(order).push(" LIMIT ").push_bind(i64::from(page.limit));
     query
 }
@@ -173,6 +178,7 @@ fn push_filters(
     filter: &ResourceFilter,
     walk: &Walk<'_>,
     projects: Option<&IdList>,
+    unserved: Option<Micros>,
 ) {
     if let Some(projects) = projects.filter(|_| !matches!(walk, Walk::Project(_))) {
         query.push(" AND r.project_id ");
@@ -196,10 +202,14 @@ fn push_filters(
     }
     if let Some(blocked) = filter.blocked.filter(|_| !matches!(walk, Walk::Attempts(_))) {
         query
-            .push(" AND EXISTS (SELECT 1 FROM blockers k WHERE k.subject_id = a.id AND k.subject_kind = ")
+            .push(" AND (EXISTS (SELECT 1 FROM blockers k WHERE k.subject_id = a.id AND k.subject_kind = ")
             .push_bind(ProvisionedResourceId::KIND);
         if let Blocked::By(code) = blocked {
             query.push(" AND k.code = ").push_bind(code.as_str());
+        }
+        query.push(")");
+        if let Some(before) = unserved {
+            query.push(" OR a.due_at < ").push_bind(before);
         }
         query.push(")");
     }
@@ -216,11 +226,26 @@ async fn projects(connection: &mut Connection, reference: &str) -> Result<IdList
     Ok(IdList(found.iter().map(|row| row.try_get("id")).collect::<Result<_, _>>()?))
 }
 
+/// Attempts that were due before this time and are not claimed count as blocked, if such
+/// are asked for.
+async fn unserved_before(
+    connection: &mut Connection,
+    filter: &ResourceFilter,
+) -> Result<Option<Micros>, Failure> {
+    let asked =
+        matches!(filter.blocked, Some(Blocked::ByAny | Blocked::By(BlockerCode::ClusterNotServed)));
+    match filter.unserved_after.filter(|_| asked) {
+        Some(after) => Ok(Some(now(connection).await?.minus(after).into())),
+        None => Ok(None),
+    }
+}
+
 /// The blocked attempts, or more than a few of them. One with several blockers may be
 /// there more than once.
 async fn blocked_attempts(
     connection: &mut Connection,
     blocked: Blocked,
+    unserved: Option<Micros>,
 ) -> Result<IdList, Failure> {
     let query = match blocked {
         Blocked::ByAny => {
@@ -235,7 +260,15 @@ async fn blocked_attempts(
         .bind(limit())
         .bind(code.as_str()),
     };
-    let found = query.fetch_all(connection).await?;
+    let mut found = query.fetch_all(&mut *connection).await?;
+    if let Some(before) = unserved {
+        // By cluster, so that the index of due rows answers.
+        let query = sqlx::query(
+            "SELECT a.id AS subject_id FROM clusters c \
+             JOIN provisioned_resources a ON a.partition = c.id AND a.due_at < $1 LIMIT $2",
+        );
+        found.extend(query.bind(before).bind(limit()).fetch_all(connection).await?);
+    }
     Ok(IdList(found.iter().map(|row| row.try_get("subject_id")).collect::<Result<_, _>>()?))
 }
 

@@ -1,12 +1,16 @@
 //! The most overdue row of every partition. One lookup in the due index for
 //! each cluster, so that the cost does not depend on how many rows are due.
 
+use std::time::Duration;
+
 use slipway_app::broker::port::OverduePartition;
 use slipway_core::ids::Partition;
 use sqlx::Row as _;
 
+use super::page::now;
 use super::{Connection, claims};
 use crate::failure::Failure;
+use crate::micros::Micros;
 
 /// A partition without a cluster exists only if somebody removed the cluster by
 /// hand; it is not listed.
@@ -31,4 +35,21 @@ pub(crate) async fn list_overdue(
         });
     }
     Ok(overdue)
+}
+
+/// Attempts that have been due for longer than this and that nobody has claimed, by
+/// cluster, so that the index of due rows answers.
+pub(crate) async fn count_unserved(
+    connection: &mut Connection,
+    after: Duration,
+) -> Result<u64, sqlx::Error> {
+    let before: Micros = now(connection).await?.minus(after).into();
+    let row = sqlx::query(
+        "SELECT count(*) AS found FROM clusters c \
+         JOIN provisioned_resources a ON a.partition = c.id AND a.due_at < $1",
+    )
+    .bind(before)
+    .fetch_one(connection)
+    .await?;
+    Ok(u64::try_from(row.try_get::<i64, _>("found")?).unwrap_or(0))
 }

@@ -1,7 +1,7 @@
 //! Counts the resources that use a project, a credential or an assignment.
 
 use slipway_core::catalog::blueprint_version::Engine;
-use slipway_core::ids::{CloudCredentialId, ProjectId};
+use slipway_core::ids::{CloudCredentialId, Partition, ProjectId};
 use sqlx::Row as _;
 
 use super::Connection;
@@ -48,6 +48,16 @@ pub(crate) async fn placed_resources(
             WHERE a.resource_id = r.id AND a.status = 'Deleted' \
             AND a.absence_proven_at IS NULL AND a.due_at IS NOT NULL))";
     count(connection, statement, project.as_uuid()).await
+}
+
+/// Attempts of a partition that are not proven gone.
+pub(crate) async fn of_partition(
+    connection: &mut Connection,
+    partition: Partition,
+) -> Result<i64, sqlx::Error> {
+    let statement = "SELECT count(*) AS found FROM provisioned_resources WHERE partition = $1 \
+         AND (status <> 'Deleted' OR (absence_proven_at IS NULL AND due_at IS NOT NULL))";
+    count(connection, statement, partition.as_uuid()).await
 }
 
 /// How many live resources were made with this credential, of any project.

@@ -33,7 +33,7 @@ port! {
             -> bool = tasks::release;
         statement task_wake(name: &str) -> () = tasks::wake;
         read task_list() -> Vec<Task> = tasks::list;
-        read counts() -> Counts = counts::count;
+        read counts(unserved_after: Duration) -> Counts = counts::count;
         read database_now() -> Timestamp = clock::now;
         write schedule_pull_in(jump: Duration, lease: Duration) -> u64 = clock::pull_in;
     }

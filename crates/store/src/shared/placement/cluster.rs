@@ -18,7 +18,7 @@ use sqlx::Row as _;
 
 use super::broker::users;
 use super::catalog::project;
-use super::page::{after, fetch_one, fetch_page, now};
+use super::page::{after, count, fetch_one, fetch_page, now};
 use super::row_set::RowSet;
 use super::table::{self, Table};
 use super::transaction::Load;
@@ -44,7 +44,19 @@ impl Table for Cluster {
 
     async fn load(connection: &mut Connection, key: &str) -> Result<ClusterSnapshot, Failure> {
         let cluster = table::lock::<Self>(connection, key).await?;
-        Ok(ClusterSnapshot { now: now(connection).await?, cluster })
+        // An assignment locks the cluster for share, so under the lock for update
+        // neither count can grow.
+        let (mut projects, mut attempts) = (0, 0);
+        if let Some(cluster) = &cluster {
+            // The row of a project that left stays, with its namespace Deleted.
+            let statement = "SELECT count(*) AS found FROM cluster_assignments s \
+                 JOIN projects p ON p.id = s.project_id WHERE s.cluster_id = $1 \
+                 AND NOT (s.namespace_phase = 'Deleted' \
+                    AND (s.withdrawn_at IS NOT NULL OR p.deleted_at IS NOT NULL))";
+            projects = count(connection, statement, cluster.id.as_uuid()).await?;
+            attempts = users::of_partition(connection, cluster.id.into()).await?;
+        }
+        Ok(ClusterSnapshot { now: now(connection).await?, cluster, projects, attempts })
     }
 
     fn read(row: &Row) -> Result<Self, Fault> {
@@ -55,7 +67,7 @@ impl Table for Cluster {
             substrate_uid: rows::get(row, "substrate_uid")?,
             namespace_prefix: NamespacePrefix::from_stored(rows::get(row, "namespace_prefix")?),
             region: rows::get::<Option<String>>(row, "region")?.map(Name::from_stored),
-            access: access(row)?,
+            access: access(row, "access")?,
             verification: verification(row)?,
             revision: Revision(rows::get(row, "revision")?),
             created_at: rows::time(row, "created_at")?,
@@ -125,8 +137,8 @@ pub(crate) async fn assignment_list(
     fetch_page(connection, query, ("cluster assignment", "project_id"), page, assignment).await
 }
 
-fn access(row: &Row) -> Result<Option<ClusterAccess>, Fault> {
-    let stored: Option<String> = rows::get(row, "access")?;
+pub(crate) fn access(row: &Row, column: &str) -> Result<Option<ClusterAccess>, Fault> {
+    let stored: Option<String> = rows::get(row, column)?;
     let parsed = stored.map(|text| ClusterAccess::parse(&text)).transpose();
     parsed.map_err(|invalid| Fault::new("access", invalid.problem))
 }
@@ -197,6 +209,24 @@ pub(crate) const INSERT: RowSet<Cluster> = insert_rows!(guarded, "clusters", |cl
     created_at: time = cluster.created_at,
     updated_at: time = cluster.updated_at,
 });
+
+pub(crate) const UPDATE: RowSet<Cluster> = update_rows!(dated, "clusters" by id, |cluster: &Cluster| {
+    namespace_prefix: text = cluster.namespace_prefix.as_str(),
+    region: text = cluster.region,
+    access: text = cluster.access.as_ref().map(ToString::to_string),
+});
+
+/// The definitions stay on the cluster; their progress goes with the row, and so do the
+/// rows of projects that left.
+pub(crate) async fn delete(connection: &mut Connection, row: &Cluster) -> Result<(), Failure> {
+    for statement in [
+        "DELETE FROM blueprint_definitions WHERE cluster_id = $1",
+        "DELETE FROM cluster_assignments WHERE cluster_id = $1",
+    ] {
+        sqlx::query(statement).bind(row.id.as_uuid()).execute(&mut *connection).await?;
+    }
+    table::delete(connection, "DELETE FROM clusters WHERE id = $1 AND revision = $2", row).await
+}
 
 pub(crate) const ASSIGNMENT_INSERT: RowSet<ClusterAssignment> = insert_rows!(plain, "cluster_assignments", |current: &ClusterAssignment| {
     project_id: uuid = current.project_id,

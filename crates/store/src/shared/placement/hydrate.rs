@@ -5,14 +5,14 @@ use slipway_core::ids::ClusterId;
 use slipway_core::placement::namespace::{NamespacePhase, NamespaceStatus, Placement};
 use uuid::Uuid;
 
-use super::{Row, rows};
+use super::{Row, cluster, rows};
 use crate::fault::Fault;
 
 /// The placements `s` of projects on clusters `c`, with the columns that [`placement`] reads.
 macro_rules! select_placements {
     () => {
         "SELECT s.project_id, s.cluster_id AS p_cluster_id, c.name AS p_cluster, \
-         c.engine AS p_engine, \
+         c.engine AS p_engine, c.access AS p_access, \
          s.namespace AS p_namespace, s.namespace_phase AS p_namespace_phase, \
          c.substrate_uid AS p_substrate_uid, s.status AS p_status \
          FROM cluster_assignments s JOIN clusters c ON c.id = s.cluster_id "
@@ -31,6 +31,7 @@ pub(crate) fn placement(row: &Row) -> Result<Option<Placement>, Fault> {
         cluster_id: ClusterId::new(cluster_id),
         cluster: rows::get(row, "p_cluster")?,
         engine: rows::member(row, "p_engine", Engine::parse)?,
+        access: cluster::access(row, "p_access")?,
         namespace: rows::get(row, "p_namespace")?,
         namespace_phase: rows::member(row, "p_namespace_phase", NamespacePhase::parse)?,
         substrate_uid: rows::get(row, "p_substrate_uid")?,

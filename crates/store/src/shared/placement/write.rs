@@ -3,7 +3,7 @@
 
 use slipway_core::placement::PlacementWrite;
 
-use super::table::insert;
+use super::table::{insert, update};
 use super::{Connection, cluster, definitions};
 use crate::failure::Failure;
 
@@ -15,6 +15,8 @@ pub(crate) async fn apply(
         PlacementWrite::ClusterInsert(row) => {
             insert(connection, &cluster::INSERT, row, "name").await
         }
+        PlacementWrite::ClusterUpdate(row) => update(connection, &cluster::UPDATE, row).await,
+        PlacementWrite::ClusterDelete(row) => cluster::delete(connection, row).await,
         PlacementWrite::ClusterAssignmentInsert(row) => {
             cluster::ASSIGNMENT_INSERT.write(connection, &[row]).await
         }

@@ -1,0 +1,40 @@
+//! The whole installation at a glance.
+
+use std::collections::BTreeMap;
+use std::fmt::Display;
+
+use axum::Json;
+use axum::extract::State;
+use slipway_app::operations::status::{self, Status};
+use slipway_wire::operations::{ClusterStatus, InstallationStatus};
+
+use crate::request::{Call, Untagged};
+use crate::state::ServerState;
+
+pub(super) async fn get(
+    call: Call,
+    State(state): State<ServerState>,
+) -> Untagged<InstallationStatus> {
+    let Status { counts, leaks, clusters } = status::status(&call.context, &call.caller).await?;
+    let clusters = clusters.into_iter().map(|(cluster, lag)| ClusterStatus {
+        name: cluster.name.to_string(),
+        engine: cluster.engine.to_string(),
+        problem: match cluster.verification {
+            _ if cluster.substrate_uid.is_none() => Some("not verified yet".to_owned()),
+            found => found.and_then(|found| found.problem),
+        },
+        lag_seconds: lag.map(|lag| lag.as_secs()),
+    });
+    Ok(Json(InstallationStatus {
+        phases: named(counts.phases),
+        blockers: named(counts.blockers),
+        nodes: named(counts.nodes),
+        leaks,
+        clusters: clusters.collect(),
+        loops: state.loops.statuses(),
+    }))
+}
+
+fn named<K: Display>(counts: BTreeMap<K, u64>) -> BTreeMap<String, u64> {
+    counts.into_iter().map(|(key, count)| (key.to_string(), count)).collect()
+}

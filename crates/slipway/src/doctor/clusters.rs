@@ -1,0 +1,80 @@
+//! Checks the clusters of engine crossplane: whether this machine has the kubeconfig that a
+//! row names, and whether the API server behind it answers.
+
+use std::time::Duration;
+
+use slipway_cli::ServerProbe;
+use slipway_core::placement::cluster::{ClusterAccess, how_to_serve};
+use slipway_substrate::crossplane::Access;
+
+use super::finding::{Area, Finding};
+use crate::config::Config;
+
+/// A healthy API server answers in milliseconds.
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+pub(super) async fn inspect(seen: &ServerProbe, config: &Config) -> Vec<Finding> {
+    let mut area = Area::new("clusters");
+    if let Some(folder) = &config.kubeconfig_dir
+        && !folder.is_dir()
+    {
+        area.problem(
+            "kubeconfig_dir",
+            format!("{} is no folder that can be read", folder.display()),
+            "make it, or mount it; without it no cluster with a kubeconfig is served",
+        );
+    }
+    for cluster in &seen.clusters {
+        // A control plane of another machine may have what this one lacks.
+        if let Some(found) = &cluster.verification
+            && let Some(problem) = &found.problem
+        {
+            area.problem(
+                "verified",
+                format!("{}: {problem}", cluster.name),
+                format!("slipway explain cluster {}", cluster.name),
+            );
+        }
+        let access = cluster.access.as_deref().map(ClusterAccess::parse);
+        let Some(Ok(ClusterAccess::Kubeconfig(name))) = access else { continue };
+        let remedy = how_to_serve(Some(&ClusterAccess::Kubeconfig(name.clone())));
+        let Some(folder) = &config.kubeconfig_dir else {
+            let text = format!("{}: this control plane has no kubeconfig_dir", cluster.name);
+            area.warning("kubeconfig", text, remedy);
+            continue;
+        };
+        let file = folder.join(name.as_str());
+        if !file.is_file() {
+            let text = format!("{}: there is no file {}", cluster.name, file.display());
+            area.problem("kubeconfig", text, remedy);
+            continue;
+        }
+        let connection =
+            slipway_cluster::Connection::new(Access::Kubeconfig(file.clone()), &cluster.name);
+        let answer = tokio::time::timeout(TIMEOUT, connection.identity()).await;
+        match answer
+            .map_err(|_| "it did not answer in time".to_owned())
+            .and_then(|found| found.map_err(|error| error.to_string()))
+        {
+            Ok(uid) if cluster.substrate_uid.as_ref().is_some_and(|known| *known != uid) => area
+                .problem(
+                    "kubeconfig",
+                    format!(
+                        "{}: {} leads to another cluster than the registered one",
+                        cluster.name,
+                        file.display()
+                    ),
+                    "put the kubeconfig of the registered cluster there",
+                ),
+            Ok(_) => {
+                area.ok("kubeconfig", format!("{}: {} connects", cluster.name, file.display()));
+            }
+            Err(why) => area.problem(
+                "kubeconfig",
+                format!("{}: {}: {why}", cluster.name, file.display()),
+                "repair the file or the way to the API server",
+            ),
+        }
+    }
+    area.into_findings()
+}
