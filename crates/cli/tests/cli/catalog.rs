@@ -88,7 +88,7 @@ fn mk_label() -> Value {
 async fn ask(answer: Value, line: &str) -> (String, Value, String) {
     let server = StandIn::new(vec![Reply::of(200, answer)]).await;
     let line: Vec<_> = line.split(' ').collect();
-    let ended = server.run(&line).await;
+    let ended = Box::pin(server.run(&line)).await;
     assert_eq!(ended.exit, Exit::Success, "{line:?}: {ended:?}");
     let asked = server.asked().remove(0);
     let body = serde_json::from_str(&asked.body).unwrap_or(Value::Null);
