@@ -125,17 +125,17 @@ pub async fn bad_seams(store: Stores, spoil: impl AsyncFn(BadSeam)) {
     spoil(BadSeam::Token(token)).await;
     let (draining, node, _) = world.draining().await;
     spoil(BadSeam::Node(node)).await;
+    let broker = &world.store.broker;
+    let both = [without_token.attempt, draining.attempt];
+    broker.attempt_wake(&both).await.expect("a wake");
+    let due = broker.attempt_claim("suite", world.partition, 200, LEASE).await.expect("a claim");
     for (declared, seam) in
         [(without_token, DeregistrationSeam::Token), (draining, DeregistrationSeam::Node)]
     {
         let (found, reason) = seam_of(declared.attempt).await;
         assert_eq!(found, Some(seam), "{reason}");
-        let broker = &world.store.broker;
-        broker.attempt_wake(&[declared.attempt]).await.expect("a wake");
-        let due = broker.attempt_claim("suite", world.partition, 200, LEASE).await;
-        let claimed =
-            due.expect("a claim").into_iter().find(|claimed| claimed.id == declared.attempt);
-        let claimed = claimed.expect("it is due");
+        let claimed = due.iter().find(|claimed| claimed.id == declared.attempt);
+        let claimed = *claimed.expect("it is due");
         broker.attempt_quarantine(claimed, &reason, found, LEASE).await.expect("a hold");
         let of = AttemptFilter { attempt: Some(declared.attempt), ..AttemptFilter::default() };
         let line = broker.attempt_lines(of, 1).await.expect("a line").remove(0);

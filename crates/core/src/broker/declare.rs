@@ -42,7 +42,7 @@ pub fn declare(
     declaration: &Declaration,
     actor: &Actor,
 ) -> Result<Commit, Refusal> {
-    let wanted = Wanted {
+    let desired = Desired {
         project: &declaration.project,
         blueprint: &declaration.blueprint,
         version: declaration.version.as_deref(),
@@ -52,7 +52,7 @@ pub fn declare(
     let mut faults = Vec::new();
     let handle = or_fault(Handle::parse(&declaration.handle), &mut faults);
     faults.extend(Labels::faults(&declaration.labels).map(Refusal::from));
-    let checked = gather(snapshot, wanted, &mut faults);
+    let checked = gather(snapshot, desired, &mut faults);
     if let (Some(_), Some(holder)) = (snapshot.project, snapshot.holder) {
         let message = format!(
             "handle `{}` is taken in project `{}`; choose another, or delete resource {holder} and wait until it is gone",
@@ -123,7 +123,7 @@ pub fn declare(
 
 /// What a declaration asks for, or a retry that corrects one.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Wanted<'a> {
+pub(crate) struct Desired<'a> {
     pub(crate) project: &'a str,
     pub(crate) blueprint: &'a str,
     pub(crate) version: Option<&'a str>,
@@ -144,10 +144,10 @@ pub(crate) struct Checked<'a> {
 /// Checks the preconditions in a fixed order. A refusal names all faults at once.
 pub(crate) fn check<'a>(
     snapshot: &'a DeclareSnapshot,
-    wanted: Wanted<'_>,
+    desired: Desired<'_>,
 ) -> Result<Checked<'a>, Refusal> {
     let mut faults = Vec::new();
-    let checked = gather(snapshot, wanted, &mut faults);
+    let checked = gather(snapshot, desired, &mut faults);
     Refusal::all(faults)?;
     checked.ok_or_else(in_part)
 }
@@ -156,20 +156,20 @@ pub(crate) fn check<'a>(
 /// is left out. `None` if there are faults.
 fn gather<'a>(
     snapshot: &'a DeclareSnapshot,
-    wanted: Wanted<'_>,
+    desired: Desired<'_>,
     faults: &mut Vec<Refusal>,
 ) -> Option<Checked<'a>> {
     let project = snapshot.project.ok_or_else(|| {
-        let message = format!("there is no project `{}`; name an existing one", wanted.project);
+        let message = format!("there is no project `{}`; name an existing one", desired.project);
         Refusal::new(ErrorKind::ProjectNotFound, message).at("project")
     });
     let project = or_fault(project, faults);
-    let blueprint = or_fault(blueprint(snapshot, wanted), faults);
+    let blueprint = or_fault(blueprint(snapshot, desired), faults);
     let credential =
-        project.and_then(|_| or_fault(credential(snapshot, wanted, blueprint), faults));
-    let placement = project.and_then(|_| or_fault(placement(snapshot, wanted, blueprint), faults));
+        project.and_then(|_| or_fault(credential(snapshot, desired, blueprint), faults));
+    let placement = project.and_then(|_| or_fault(placement(snapshot, desired, blueprint), faults));
     let values = blueprint.and_then(|blueprint| {
-        or_fault(blueprint.parameter_schema.validate(wanted.parameters.clone()), faults)
+        or_fault(blueprint.parameter_schema.validate(desired.parameters.clone()), faults)
     });
     Some(Checked {
         project_id: project?,
@@ -187,12 +187,12 @@ fn in_part() -> Refusal {
 
 fn blueprint<'a>(
     snapshot: &'a DeclareSnapshot,
-    wanted: Wanted<'_>,
+    desired: Desired<'_>,
 ) -> Result<&'a BlueprintVersion, Refusal> {
     let Some(blueprint) = &snapshot.blueprint else {
-        let named = match wanted.version {
-            Some(version) => format!("`{}` in version `{version}`", wanted.blueprint),
-            None => format!("`{}`", wanted.blueprint),
+        let named = match desired.version {
+            Some(version) => format!("`{}` in version `{version}`", desired.blueprint),
+            None => format!("`{}`", desired.blueprint),
         };
         let message =
             format!("there is no published blueprint {named}; check its slug and version");
@@ -210,17 +210,17 @@ fn blueprint<'a>(
 
 fn credential<'a>(
     snapshot: &'a DeclareSnapshot,
-    wanted: Wanted<'_>,
+    desired: Desired<'_>,
     blueprint: Option<&BlueprintVersion>,
 ) -> Result<&'a CredentialView, Refusal> {
     let refuse = |kind, message: String| Err(Refusal::new(kind, message).at("credential"));
     let Some(credential) = &snapshot.credential else {
-        return Err(credential_missing(snapshot, wanted));
+        return Err(credential_missing(snapshot, desired));
     };
     if !credential.assigned {
         let message = format!(
             "credential `{}` is not assigned to project `{}`; assign it or name another",
-            credential.name, wanted.project
+            credential.name, desired.project
         );
         return refuse(ErrorKind::CredentialNotAssigned, message);
     }
@@ -245,7 +245,7 @@ fn credential<'a>(
     let Some(conflict) = shared else { return Ok(credential) };
     let message = format!(
         "project `{}` reaches provider `{provider}` with credential `{}`, and has one ProviderConfig for it; name that credential, or declare this in another project",
-        wanted.project, conflict.credential
+        desired.project, conflict.credential
     );
     let details = json!({ "credential": conflict.credential, "resource_id": conflict.resource_id });
     Err(Refusal::new(ErrorKind::ProviderConfigConflict, message).at("credential").with(details))
@@ -253,13 +253,13 @@ fn credential<'a>(
 
 fn placement<'a>(
     snapshot: &'a DeclareSnapshot,
-    wanted: Wanted<'_>,
+    desired: Desired<'_>,
     blueprint: Option<&BlueprintVersion>,
 ) -> Result<&'a Placement, Refusal> {
     let Some(placement) = &snapshot.placement else {
         let message = format!(
             "project `{}` is not placed on a cluster; assign it to one first",
-            wanted.project
+            desired.project
         );
         return Err(Refusal::new(ErrorKind::AssignmentNotFound, message).at("project"));
     };
@@ -269,15 +269,15 @@ fn placement<'a>(
     Ok(placement)
 }
 
-fn credential_missing(snapshot: &DeclareSnapshot, wanted: Wanted<'_>) -> Refusal {
-    let message = match (wanted.credential, &snapshot.assigned_credentials[..]) {
+fn credential_missing(snapshot: &DeclareSnapshot, desired: Desired<'_>) -> Refusal {
+    let message = match (desired.credential, &snapshot.assigned_credentials[..]) {
         (Some(name), _) => format!("there is no credential `{name}`; name an existing one"),
         (None, []) => {
-            format!("project `{}` has no credential assigned; assign one first", wanted.project)
+            format!("project `{}` has no credential assigned; assign one first", desired.project)
         }
         (None, several) => format!(
             "project `{}` has several credentials; name one of: {}",
-            wanted.project,
+            desired.project,
             several.join(", ")
         ),
     };

@@ -12,7 +12,7 @@ use crate::broker::BrokerWrite;
 use crate::broker::attempt::{
     Correction, DeletionRequest, Failure, InvalidAggregate, NewAttempt, ProvisionedResource,
 };
-use crate::broker::declare::{self, Wanted};
+use crate::broker::declare::{self, Desired};
 use crate::broker::phase::Phase;
 use crate::broker::snapshot::{DeclareSnapshot, ResourceSnapshot};
 use crate::broker::teardown::{self, Order, Scope};
@@ -79,14 +79,14 @@ pub fn request_corrected(
     let (leaving, failure) = stuck(resource)?;
     let parameters = overlay(resource.attempt.parameter_values(), &corrections.parameters)?;
     let credential = resource.attempt.cloud_credential_id().to_string();
-    let wanted = Wanted {
+    let desired = Desired {
         project,
         blueprint: &resource.blueprint.slug,
         version: corrections.version.as_deref().or(Some(&resource.blueprint.version)),
         credential: Some(&credential),
         parameters: &parameters,
     };
-    let checked = declare::check(declared, wanted).map_err(|refusal| {
+    let checked = declare::check(declared, desired).map_err(|refusal| {
         // The body of a retry names no blueprint.
         let of_version = refusal.field.as_deref() == Some("blueprint");
         if of_version { refusal.at("version") } else { refusal }
