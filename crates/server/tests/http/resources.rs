@@ -71,7 +71,7 @@ async fn a_body_that_is_too_long_is_413() {
 #[tokio::test]
 async fn an_id_is_that_of_something_that_exists() {
     let world = World::new().await;
-    let field = world.get("/api/v1/deletions/%20").await.refused(400, "invalid_input");
+    let field = world.get("/api/v1/deletions/%0A").await.refused(400, "invalid_input");
     assert_eq!(field.as_deref(), Some("id"));
     world.get("/api/v1/resources/web-1").await.refused(404, "resource_not_found");
     world.get("/api/v1/nodes/x").await.refused(404, "node_not_found");
