@@ -142,7 +142,7 @@ fn resources_at_every_width() {
 #[test]
 fn what_has_no_name_is_shown_by_its_id() {
     let plain = Resource { project: None, ..mk_resource("web-1") };
-    let shown = table(&[plain.clone()], None);
+    let shown = table(std::slice::from_ref(&plain), None);
     assert!(shown.contains(&plain.project_id), "{shown}");
 }
 
