@@ -1,13 +1,14 @@
 //! `slipway audit …`: who did what to which subject, and why.
 
 use clap::{Args, Subcommand};
+use slipway_core::ids::NodeId;
 use slipway_wire::access::AuditEntry;
 
 use crate::arguments::PageArguments;
 use crate::client::Listing;
 use crate::error::Error;
 use crate::kind::{Cells, Row};
-use crate::output::or_dash;
+use crate::output::{SHORT_ID, or_dash};
 use crate::session::Session;
 
 #[derive(Debug, Clone, Subcommand)]
@@ -67,13 +68,7 @@ impl Row for AuditEntry {
     fn cells(&self) -> Cells {
         vec![
             ("AGE", self.at.clone()),
-            (
-                "ACTOR",
-                match &self.actor_name {
-                    Some(name) => format!("node:{name}"),
-                    None => self.actor.clone(),
-                },
-            ),
+            ("ACTOR", actor(self)),
             ("DID", self.verb.clone()),
             ("TO", self.subject.as_ref().unwrap_or(&self.subject_id).clone()),
             ("PROJECT", or_dash(self.project.as_deref().or(self.project_id.as_deref()))),
@@ -83,10 +78,22 @@ impl Row for AuditEntry {
 
     fn wide(&self) -> Cells {
         vec![
+            ("BY", self.actor.clone()),
             ("SUBJECT ID", self.subject_id.clone()),
             ("PROJECT ID", or_dash(self.project_id.as_deref())),
             ("CORRELATION", or_dash(self.correlation_id.as_deref())),
         ]
+    }
+}
+
+/// `key:admin`, `node:web-1`, `replica:0192f0c1-2b3c`.
+fn actor(entry: &AuditEntry) -> String {
+    match (&entry.actor_name, entry.actor.split_once(':')) {
+        (Some(name), Some((kind, _))) => format!("{kind}:{name}"),
+        (None, Some((kind, id))) if id.parse::<NodeId>().is_ok() => {
+            format!("{kind}:{}", &id[..SHORT_ID])
+        }
+        _ => entry.actor.clone(),
     }
 }
 

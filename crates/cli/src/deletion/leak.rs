@@ -84,14 +84,12 @@ impl Row for Leak {
             ("CLUSTER", or_dash(self.cluster.as_deref())),
             ("AGE", self.found_at.clone()),
             ("OBJECT", object(self)),
+            ("WHAT TO DO", self.remedy.clone()),
         ]
     }
 
     fn wide(&self) -> Cells {
-        vec![
-            ("LAST SEEN", self.last_seen_at.as_ref().unwrap_or(&self.found_at).clone()),
-            ("WHAT TO DO", self.remedy.clone()),
-        ]
+        vec![("LAST SEEN", self.last_seen_at.as_ref().unwrap_or(&self.found_at).clone())]
     }
 }
 

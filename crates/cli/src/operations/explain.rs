@@ -146,7 +146,7 @@ pub(crate) fn text(explanation: &Explanation) -> String {
     let since = explanation.observed_since.as_deref();
     let mut seen = observed(&explanation.observed, since, explanation.observed_stale).into_iter();
     if let Some(when) = seen.next() {
-        heading(&mut lines, &format!("Observed, {when}:"));
+        heading(&mut lines, &format!("Observed {when}:"));
         lines.extend(seen.map(|line| format!("  {line}")));
     }
     if let Some(Value::Object(fields)) = explanation.failure.as_ref().map(|failed| &failed.observed)

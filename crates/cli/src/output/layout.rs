@@ -1,11 +1,17 @@
 //! How a list is laid out: the columns, ids and times of `-o wide` or of a table.
 
+use std::time::Duration;
+
 use slipway_core::time::Timestamp;
 
 use super::{rows, time};
 
-/// The fewest characters of an id that are shown. A command takes them, too.
-const SHORT_ID: usize = 8;
+/// The fewest characters of an id that are shown: its millisecond, so that a command that is
+/// given them mostly finds one thing, also among those that the table does not show.
+pub(crate) const SHORT_ID: usize = 13;
+
+/// The server tells its time in whole seconds.
+const RESOLUTION: Duration = Duration::from_secs(1);
 
 /// How results for people are laid out.
 #[derive(Debug, Clone, Copy, Default)]
@@ -56,7 +62,7 @@ pub(crate) fn list(
 
 /// `3m` as an age; otherwise `3m ago` or `in 3m`.
 fn relative(is_age: bool, at: Timestamp, now: Timestamp) -> String {
-    if at > now && !is_age {
+    if at > now.plus(RESOLUTION) && !is_age {
         return format!("in {}", span(at.since(now).as_secs()));
     }
     let span = span(now.since(at).as_secs());

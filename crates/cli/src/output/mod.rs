@@ -14,7 +14,7 @@ pub use present::{agree, fail, present, say};
 pub use table::{facts, rows};
 
 pub(crate) use document::{render, to_yaml};
-pub(crate) use layout::{Layout, list, span};
+pub(crate) use layout::{Layout, SHORT_ID, list, span};
 pub(crate) use paint::{BOLD, GREEN, RED, coloured, paint};
 pub(crate) use table::{dash_if_empty, name_and_id, optional_time, or_dash, pairs, time, yes_no};
 pub(crate) use value::{field, lines_of, observed, plain};

@@ -422,7 +422,7 @@ fn an_observation_has_lines_and_a_time() {
     };
     insta::assert_snapshot!(details(&detail, Some(80)));
     let first = |since, stale| observed(&seen, since, stale).remove(0);
-    assert_eq!(first(Some(TIME), false), "since 2026-01-31 12:00:00Z");
-    assert_eq!(first(None, true), "not checked any more, it may be out of date");
+    assert_eq!(first(Some(TIME), false), "at the last check, the same since 2026-01-31 12:00:00Z");
+    assert_eq!(first(None, true), "before, and not checked any more: it may be out of date");
     assert!(observed(&json!({ "since": TIME }), Some(TIME), false).is_empty());
 }

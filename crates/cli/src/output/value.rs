@@ -15,16 +15,16 @@ pub(crate) fn observed(value: &Value, since: Option<&str>, is_stale: bool) -> Ve
     if lines.is_empty() {
         return lines;
     }
-    let since = since.map(|since| format!("since {}", time(since)));
-    lines.insert(
-        0,
-        match (since, is_stale) {
-            (Some(since), false) => since,
-            (None, false) => "at the last check".to_owned(),
-            (Some(since), true) => format!("{since}; not checked any more, it may be out of date"),
-            (None, true) => "not checked any more, it may be out of date".to_owned(),
-        },
-    );
+    let since = since.map(time);
+    let when = match (since, is_stale) {
+        (Some(since), false) => format!("at the last check, the same since {since}"),
+        (None, false) => "at the last check".to_owned(),
+        (Some(since), true) => {
+            format!("since {since}, and not checked any more: it may be out of date")
+        }
+        (None, true) => "before, and not checked any more: it may be out of date".to_owned(),
+    };
+    lines.insert(0, when);
     lines
 }
 

@@ -32,7 +32,7 @@ fn mk_leak(state: &str) -> Value {
 #[tokio::test]
 async fn without_a_verb_the_open_ones_are_listed() {
     let server = StandIn::new(vec![Reply::of(200, json!([mk_leak("open")]))]).await;
-    let ended = server.run(&["leaks"]).await;
+    let ended = server.run(&["leaks", "-o", "wide"]).await;
     assert_eq!(ended.exit, Exit::Success, "{ended:?}");
     for cell in ["KIND", "WHAT TO DO", "project/pr-1", "2026-01-31 12:10:00Z", "leaks remove"] {
         assert!(ended.output.contains(cell), "{cell}: {ended:?}");

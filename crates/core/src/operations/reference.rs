@@ -91,7 +91,14 @@ pub fn unknown(kind: SubjectKind, text: &str) -> Refusal {
         SubjectKind::ProvisionedResource => ErrorKind::ProvisionedResourceNotFound,
         _ => ErrorKind::ResourceNotFound,
     };
-    Refusal::new(error, format!("there is no {} `{text}`; check its name or id", noun(kind)))
+    let known = match kind {
+        SubjectKind::Deletion
+        | SubjectKind::LeakRecord
+        | SubjectKind::BootstrapToken
+        | SubjectKind::ProvisionedResource => "id",
+        _ => "name or id",
+    };
+    Refusal::new(error, format!("there is no {} `{text}`; check its {known}", noun(kind)))
 }
 
 /// The kind as commands call it.

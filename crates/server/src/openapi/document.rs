@@ -166,7 +166,10 @@ fn parameters(route: &Route) -> Vec<Value> {
     let mut parameters = Vec::new();
     for name in route.path_parameters() {
         let schema = match name {
-            "id" | "credential" => json!({ "type": "string", "format": "uuid" }),
+            "id" | "credential" => json!({
+                "type": "string",
+                "description": "An id, the beginning of one, or a name; refused if it fits several.",
+            }),
             "kind" => json!({ "type": "string", "enum": ExplainedKind::ALL }),
             _ => text.clone(),
         };

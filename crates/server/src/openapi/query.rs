@@ -39,10 +39,7 @@ pub(super) fn query(name: &str) -> (&'static str, Value) {
         "kind" => ("Only of this kind.", text),
         "actor" => ("Only what this actor did.", text),
         "verb" => ("Only this verb.", text),
-        "id" => (
-            "Only entries about the object with this id.",
-            json!({ "type": "string", "format": "uuid" }),
-        ),
+        "id" => ("Only entries about this: its id, the beginning of it, or its name.", text),
         "since" => ("Only from this time on.", moment),
         "until" => ("Only before this time.", moment),
         "after" => (

@@ -80,7 +80,7 @@ impl<const N: usize> FromRequestParts<ServerState> for Segments<N> {
             .map_err(|_| unreadable())?;
         let mut segments = Vec::with_capacity(pairs.len());
         for (parameter, text) in pairs {
-            segments.push(whole(parts, state, &parameter, text).await?);
+            segments.push(full_id(parts, state, &parameter, text).await?);
         }
         Ok(Self(segments.try_into().map_err(|_| unreadable())?))
     }
@@ -88,7 +88,7 @@ impl<const N: usize> FromRequestParts<ServerState> for Segments<N> {
 
 /// The whole id for the beginning of one, where the parameter has the name of its kind.
 /// Names of kinds that the store finds by name stay.
-async fn whole(
+async fn full_id(
     parts: &Parts,
     state: &ServerState,
     parameter: &str,

@@ -78,7 +78,7 @@ async fn filters_are_checked_and_kept_in_links() {
             ("since=yesterday", "since"),
             ("until=1", "until"),
             ("since=2026-01-02T00:00:00Z&until=2026-01-01T00:00:00Z", "until"),
-            ("id=x", "id"),
+            ("id=", "id"),
             ("colour=red", "colour"),
         ] {
             let answer = world.get(&format!("{path}?{query}")).await;

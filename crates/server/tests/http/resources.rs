@@ -69,12 +69,12 @@ async fn a_body_that_is_too_long_is_413() {
 }
 
 #[tokio::test]
-async fn an_id_is_a_uuid_of_something_that_exists() {
+async fn an_id_is_that_of_something_that_exists() {
     let world = World::new().await;
-    for path in ["/api/v1/resources/web-1", "/api/v1/nodes/x", "/api/v1/deletions/%20"] {
-        let field = world.get(path).await.refused(400, "invalid_input");
-        assert_eq!(field.as_deref(), Some("id"), "{path}");
-    }
+    let field = world.get("/api/v1/deletions/%0A").await.refused(400, "invalid_input");
+    assert_eq!(field.as_deref(), Some("id"));
+    world.get("/api/v1/resources/web-1").await.refused(404, "resource_not_found");
+    world.get("/api/v1/nodes/x").await.refused(404, "node_not_found");
     let id = "0192f0c1-0000-7000-8000-123456789abc";
     world.get(&format!("/api/v1/resources/{id}")).await.refused(404, "resource_not_found");
     world.get(&format!("/api/v1/resources/{id}/explain")).await.refused(404, "resource_not_found");

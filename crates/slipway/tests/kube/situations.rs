@@ -66,9 +66,9 @@ async fn what_does_not_come_up_says_why_and_goes_on_when_it_is_mended() {
 
     let observe = "check the evidence and repair the substrate; the loop continues by itself";
     let codes = ["provisioning_overdue"];
-    let shown = ["is Provisioning", observe, r#""reason":"Creating""#, r#""type":"Ready""#];
+    let shown = ["is Provisioning", observe, "reason: Creating", "type: Ready"];
     world.explains(&unready, &codes, &shown).await;
-    let shown = ["is Provisioning", observe, r#""reason":"ReconcileError""#, "is not a time"];
+    let shown = ["is Provisioning", observe, "reason: ReconcileError", "is not a time"];
     world.explains(&unsynced, &codes, &shown).await;
     world.tell(&unready, "never-ready", "false").await;
     world.tell(&unsynced, "ready-after", "0ms").await;
@@ -275,9 +275,9 @@ async fn what_does_not_go_says_what_holds_it() {
 
     let observe = "check the evidence and repair the substrate; the loop continues by itself";
     let codes = ["deprovisioning_overdue"];
-    let finalizer = r#""finalizers":["composite.apiextensions.crossplane.io"]"#;
-    let composed = r#""composed":["Server/pr-<id>"]"#;
-    let owned = r#""owners":["ConfigMap/owner"]"#;
+    let finalizer = "finalizers: composite.apiextensions.crossplane.io";
+    let composed = "composed: Server/pr-<id>";
+    let owned = "owners: ConfigMap/owner";
     world
         .explains(&held, &codes, &["is Deprovisioning", observe, finalizer, owned, composed])
         .await;

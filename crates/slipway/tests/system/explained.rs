@@ -52,13 +52,15 @@ impl ControlPlane {
     }
 }
 
-/// Masks what an engine reports of an agent, one line or several below it.
+/// Masks what an engine reports of an agent, one line or several below it. The process may
+/// be there or not.
 fn without_agents<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<String> {
     let mut kept = Vec::new();
     let mut below = None;
     for line in lines {
         let indent = line.len() - line.trim_start().len();
-        if below.is_some_and(|below| indent > below) {
+        let is_below = below.is_some_and(|below| indent > below);
+        if is_below || line.trim_start().starts_with("pid: ") {
             continue;
         }
         below = line.trim_start().starts_with("agent:").then_some(indent);
@@ -102,8 +104,7 @@ fn masking(text: &str) -> Option<(usize, &'static str)> {
         return Some((text.find('Z')? + 1, "<time>"));
     }
     for (begin, end, shown) in [
-        ("pid: ", ['\n'].as_slice(), "pid: <pid>"),
-        ("due for ", &[' '], "due for <n>"),
+        ("due for ", [' '].as_slice(), "due for <n>"),
         ("failures: ", &['\n'], "failures: <n>"),
         ("lag seconds: ", &['\n'], "lag seconds: <n>"),
         ("failures in a row: ", &['\n'], "failures in a row: <n>"),

@@ -118,6 +118,32 @@ fn an_unchanged_world_only_gives_the_claim_back() {
 }
 
 #[test]
+fn an_observation_has_a_time_and_says_if_nobody_checks_it() {
+    let mut snapshot = mk_snapshot(Phase::Ready);
+    snapshot.node = Some(mk_node());
+    let within = Duration::from_secs(60);
+    let seen = |snapshot: &ResourceSnapshot, ready| {
+        let mut writes = run(snapshot, &mk_report(ready)).writes.into_iter();
+        writes.find_map(|write| match write {
+            Write::Broker(BrokerWrite::ObservedReplace(_, seen)) => Some(seen),
+            _ => None,
+        })
+    };
+    assert!(!snapshot.observed_stale(within), "nothing was observed yet");
+    snapshot.observed = seen(&snapshot, true);
+    let first = snapshot.now;
+    assert_eq!(snapshot.observed_since(), Some(first));
+    snapshot.now = first.plus(Duration::from_secs(600));
+    assert_eq!(seen(&snapshot, true), None, "it is the same since then");
+    for (due_at, is_stale) in [(Some(snapshot.now), false), (Some(first), true), (None, true)] {
+        snapshot.due_at = due_at;
+        assert_eq!(snapshot.observed_stale(within), is_stale, "{due_at:?}");
+    }
+    snapshot.observed = seen(&snapshot, false);
+    assert_eq!(snapshot.observed_since(), Some(snapshot.now), "something changed");
+}
+
+#[test]
 fn the_reason_of_a_failure_is_kept_and_announced() {
     let snapshot = mk_snapshot(Phase::Provisioning);
     let mut report = mk_report(false);
