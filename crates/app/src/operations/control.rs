@@ -27,10 +27,6 @@ use crate::{Context, Error};
 /// How often a replica sends a heartbeat; see [`heartbeat`].
 pub const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(2);
 
-/// How often the marks are raised before a restore is recorded, while other
-/// replicas count on.
-const RAISES: u32 = 4;
-
 /// The mode, and who obeys it.
 #[derive(Debug, Clone)]
 pub struct Status {
@@ -163,8 +159,8 @@ pub async fn locate(
 /// * A crash anywhere leaves marks that are too low. They prove nothing, and the
 ///   first heartbeat of the next process raises them, since the crashed one may
 ///   have acted.
-/// * A restore is recorded only after the marks were raised above the counter that
-///   it records, so that a second restore of the same backup finds them there.
+/// * A restore is recorded only after the marks were raised above every counter of
+///   before it, so that a second restore of the same backup finds them there.
 ///
 /// *Caveats:* a replica that dies between its last action and its next heartbeat,
 /// two seconds later, leaves the marks below that action until a replica starts
@@ -238,19 +234,14 @@ async fn report(
         outlives,
         acknowledged: permits.acknowledged().unwrap_or(Revision(0)),
     };
-    let (mut raised_to, mut rounds) = (None, 0);
+    let mut is_raised = false;
     let commit = loop {
         let mut decided = None;
         let mut is_recorded = true;
         let mut rule = |locked: &LockedControl| {
             let commit = control::heartbeat(locked, &read.marks, replica_report.clone(), &actor);
-            let counter = commit.control.heartbeat;
             decided = Some(commit.clone());
-            // Other replicas count, too: then the marks are raised once more.
-            is_recorded = commit.claim_floor.is_none()
-                || read.gave_up
-                || rounds == RAISES
-                || raised_to.is_some_and(|raised| counter <= raised + 1);
+            is_recorded = commit.claim_floor.is_none() || read.gave_up || is_raised;
             Ok(is_recorded.then_some(commit))
         };
         context.stores.operations.control_decide(&mut rule).await?;
@@ -259,7 +250,7 @@ async fn report(
         if is_recorded {
             break commit;
         }
-        (raised_to, rounds) = (Some(commit.control.heartbeat), rounds + 1);
+        is_raised = true;
         read.raise_above_a_restore(commit.control.heartbeat).await;
     };
     let heartbeat = commit.control.heartbeat;

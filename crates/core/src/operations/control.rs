@@ -26,13 +26,11 @@ pub const FREEZE_MAX: Duration = Duration::from_secs(7 * 24 * 3_600);
 pub const FREEZE_DEFAULT: Duration = Duration::from_secs(3_600);
 const FREEZE_MIN: Duration = Duration::from_secs(1);
 
-/// How many claims of one row fit between two raises of a high-water mark when
-/// the claim tokens are raised after a restore. A row is claimed at most about 20
-/// times a second, so 2^24 covers more than nine days in which no mark could be
-/// raised; a mark rises after every action, and objects outside carry only the
-/// claim tokens of actions. Heartbeats every 2 s for a thousand years are less
-/// than 2^34, and 2^34 · 2^24 is far below 2^63.
-const CLAIMS_PER_HEARTBEAT: i64 = 1 << 24;
+/// How many claims of one row fit into one count of the heartbeat when the claim tokens
+/// are raised after a restore. A count is a millisecond, and a row is claimed at most
+/// about 20 times a second. Milliseconds for a thousand years are less than 2^46, and
+/// 2^46 · 2^10 is far below 2^63.
+const CLAIMS_PER_COUNT: i64 = 1 << 10;
 
 /// The row of the mode, as it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -252,8 +250,7 @@ pub fn observe(control: &Control, reason: &str, actor: &Actor) -> Option<Control
 pub fn restored(control: &Control, reason: &str, actor: &Actor) -> ControlCommit {
     let observing =
         Observing { since: control.now, by: actor.name.clone(), reason: reason.to_owned() };
-    let floor =
-        ClaimToken(control.heartbeat.saturating_add(1).saturating_mul(CLAIMS_PER_HEARTBEAT));
+    let floor = ClaimToken(control.heartbeat.saturating_add(1).saturating_mul(CLAIMS_PER_COUNT));
     let audit = control
         .audit("control.restore", actor)
         .because(reason)
@@ -315,12 +312,16 @@ impl LockedControl {
 
 /// One heartbeat of a replica.
 ///
-/// Every heartbeat counts. A mark has a counter of its own, the heartbeat at which
-/// it was last read: a replica commits that counter first and then writes it to the
-/// mark, and both only grow. So a mark that was read *before* this row and is ahead
-/// of its counter proves that the database went back in time. Its rows then
-/// describe an older world, and the installation only observes until a person
-/// resumes.
+/// Every heartbeat counts, and at least up to the time of the database in milliseconds.
+/// A mark has a counter of its own, the heartbeat at which it was last read: a replica
+/// commits that counter first and then writes it to the mark, and both only grow. So a
+/// mark that was read *before* this row and is ahead of its counter proves that the
+/// database went back in time. Its rows then describe an older world, and the
+/// installation only observes until a person resumes.
+///
+/// The time makes counters comparable that grew in different pasts: a backup of before
+/// a restore may have counted more heartbeats than there were since that restore, but
+/// not later ones. Only a clock that was put back can hide such a restore.
 ///
 /// The counter of a mark that was not read for this heartbeat stays: a restored
 /// counter would overtake that mark, which would then prove nothing. The counters
@@ -334,7 +335,7 @@ impl LockedControl {
 /// was away, its cluster is not acted on; once the mark is read it proves the
 /// restore again, with a higher floor. A second restore of the same backup gets a
 /// higher floor than the first, because the mark is raised before the restore is
-/// recorded.
+/// recorded, and the time went on.
 ///
 /// Also ends a freeze whose time has come, so that the rows that waited for it
 /// are woken and need not wait for the sweep.
@@ -347,7 +348,7 @@ pub fn heartbeat(
     let control = &locked.control;
     let ahead = ahead(locked, marks);
     let highest = ahead.map_or(control.heartbeat, |(mark, _)| mark.max(control.heartbeat));
-    let next = highest.saturating_add(1);
+    let next = highest.saturating_add(1).max(control.now.as_micros() / 1_000);
     let counted = Control { heartbeat: next, ..control.clone() };
     let mut commit = ControlCommit {
         control: counted.clone(),
@@ -364,7 +365,7 @@ pub fn heartbeat(
         // Replaces an older reason: this is the one to act upon.
         let observing =
             Observing { since: control.now, by: actor.name.clone(), reason: reason.clone() };
-        let floor = ClaimToken(next.saturating_mul(CLAIMS_PER_HEARTBEAT));
+        let floor = ClaimToken(next.saturating_mul(CLAIMS_PER_COUNT));
         let audit = control.audit("control.restore_detected", actor).because(reason).with(
             json!({ "counter": counter, "high_water_mark": high_water_mark, "claim_floor": floor }),
         );

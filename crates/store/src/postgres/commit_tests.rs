@@ -158,7 +158,12 @@ fn leaving(subject: &Subject, number: u128) -> Commit {
         Write::BlockersReplace(attempt.into(), vec![blocker]),
         Write::Release(release),
     ]);
-    commit.audit.push(AuditEntry::new("test.leave", &actor, About::new(attempt), snapshot.now));
+    commit.audit.push(AuditEntry::new(
+        "resource.delete",
+        &actor,
+        About::new(attempt),
+        snapshot.now,
+    ));
     commit
 }
 

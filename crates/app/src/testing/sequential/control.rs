@@ -83,7 +83,7 @@ pub(super) async fn each_mark_has_a_counter_of_its_own(world: &World) {
     };
     let before = fetch(world).await.heartbeat;
     let (heartbeat, found) = counted(Mark::Unread).await;
-    assert_eq!(heartbeat, before + 1);
+    assert!(heartbeat > before, "{heartbeat}");
     assert_eq!((found[&here], found[&there]), (heartbeat, before));
     let (heartbeat, found) = counted(Mark::Unread).await;
     assert_eq!((found[&here], found[&there]), (heartbeat, before), "it rests");
@@ -205,10 +205,11 @@ pub(super) async fn a_freeze_is_read_back_lifted_and_wakes(world: &World) {
 pub(super) async fn a_heartbeat_counts_and_names_its_replica(world: &World) {
     let before = fetch(world).await;
     let after = heartbeat(world, "replica-a", Some(before.heartbeat)).await;
-    assert_eq!((after.heartbeat, after.revision), (before.heartbeat + 1, before.revision));
+    assert!(after.heartbeat > before.heartbeat, "{after:?}");
+    assert_eq!(after.revision, before.revision);
     heartbeat(world, "replica-b", None).await;
     let again = heartbeat(world, "replica-a", Some(after.heartbeat)).await;
-    assert_eq!(again.heartbeat, after.heartbeat + 2);
+    assert!(again.heartbeat >= after.heartbeat + 2, "{again:?}");
     let replicas = world.store.operations.replica_list().await.expect("a list");
     let names: Vec<_> = replicas.iter().map(|replica| replica.worker.as_str()).collect();
     assert_eq!(names, ["replica-a", "replica-b"]);
@@ -224,12 +225,12 @@ pub(super) async fn a_mark_ahead_lifts_every_claim(world: &World) {
     let held = world.claim(declared.attempt).await.expect("a fresh attempt is due");
     let before = fetch(world).await;
     let after = heartbeat(world, "replica-a", Some(before.heartbeat + 1_000)).await;
-    assert_eq!(after.heartbeat, before.heartbeat + 1_001);
+    assert!(after.heartbeat > before.heartbeat + 1_000, "{after:?}");
     assert!(matches!(after.mode(), Mode::Observing(_)), "{after:?}");
 
     assert_eq!(refused(world.tick(held).await), ErrorKind::ClaimLost);
     let anew = world.claim(declared.attempt).await.expect("its claim was ended, so it is due");
-    assert!(anew.claim_token.0 > (before.heartbeat + 1_000) << 24, "{anew:?}");
+    assert!(anew.claim_token.0 > (before.heartbeat + 1_000) << 10, "{anew:?}");
     world.tick(anew).await.expect("the new holder commits");
 
     let later = heartbeat(world, "replica-a", Some(after.heartbeat)).await;

@@ -8,7 +8,8 @@ use crate::fixtures::{at, mk_actor};
 
 fn mk_control() -> Control {
     Control {
-        now: at(1_000),
+        // Heartbeats count from the time, which must not hide what tests count.
+        now: at(0),
         installation: InstallationId::new(Uuid::from_u128(7)),
         revision: Revision(4),
         freeze: None,
@@ -138,7 +139,32 @@ fn a_counter_never_passes_a_mark_that_was_not_read_and_the_others_go_on() {
     let commit = counted(&later, &back);
     assert!(matches!(commit.control.mode(), Mode::Observing(_)));
     assert_eq!(commit.counters, BTreeMap::from([(HERE, 1_011), (THERE, 1_011)]));
-    assert_eq!(commit.claim_floor, Some(ClaimToken(1_011 << 24)));
+    assert_eq!(commit.claim_floor, Some(ClaimToken(1_011 << 10)));
+}
+
+/// Two pasts: the backup that is restored last counted more heartbeats than there were
+/// since the restore before.
+#[test]
+fn a_backup_of_another_past_is_recognised() {
+    let mut world = Installation::new();
+    let first = (world.database.clone(), world.token);
+    for _ in 0..20 {
+        world.clock += 2;
+        world.heartbeat([false; 2], false);
+    }
+    let later = (world.database.clone(), world.token);
+    let restore = |world: &mut Installation, backup: &(LockedControl, [i64; 2])| {
+        (world.database, world.token) = backup.clone();
+        (world.compared, world.clock) = ([false; 2], world.clock + 2);
+    };
+    restore(&mut world, &first);
+    world.heartbeat([false; 2], false);
+    world.claim(1);
+    world.act(0);
+    world.clock += 2;
+    world.heartbeat([false; 2], false);
+    restore(&mut world, &later);
+    assert!(world.heartbeat([false; 2], false).is_some(), "the action is newer than that backup");
 }
 
 #[test]
@@ -207,6 +233,8 @@ struct Installation {
     acted: [bool; 2],
     /// What the marks have to reach.
     target: i64,
+    /// In seconds; it goes on whatever is restored.
+    clock: i64,
 }
 
 impl Installation {
@@ -220,6 +248,7 @@ impl Installation {
             compared: [false; 2],
             acted: [false; 2],
             target: 0,
+            clock: 0,
         }
     }
 
@@ -238,6 +267,7 @@ impl Installation {
             BTreeMap::from([(HERE, of(0)), (THERE, of(1))])
         };
         let here: Vec<_> = (0..2).filter(|at| !away[*at]).collect();
+        self.database.control.now = at(self.clock);
         let mut marks = read(self.mark);
         if ahead(&self.database, &marks).is_some() {
             let above = counted(&self.database, &marks).control.heartbeat;
@@ -288,6 +318,7 @@ proptest! {
         for (step, amount, [left, right, crashes]) in steps {
             // 100 claims between two steps: many for 2 s.
             world.claim(100);
+            world.clock += 2;
             match step {
                 0..=2 => {
                     // A mark that cannot be raised after an action proves nothing, see
