@@ -102,8 +102,6 @@ enum Acted {
     /// The mode does not permit it.
     Withheld(String),
     Failed(String),
-    /// Nobody can tell: the request may still be carried out.
-    Unanswered(String),
 }
 
 /// The result of a pass.
@@ -280,15 +278,14 @@ impl PlacementReconciler {
             for action in &decision.actions {
                 summary.actions += 1;
                 acted = self.act(pass, &assignment, &objects, action, observed).await?;
-                if let (PlacementAction::Put(key), Some(until)) = (action, only_create)
-                    && key.kind == SharedKind::Namespace
-                    && !matches!(acted, Acted::Unanswered(_))
-                {
-                    observed.answered.insert(key.clone(), until);
-                }
                 // The following actions depend on this one.
                 if !matches!(acted, Acted::Done) {
                     break;
+                }
+                if let (PlacementAction::Put(key), Some(until)) = (action, only_create)
+                    && key.kind == SharedKind::Namespace
+                {
+                    observed.answered.insert(key.clone(), until);
                 }
             }
             match acted {
@@ -303,7 +300,7 @@ impl PlacementReconciler {
                     is_withheld = true;
                     break;
                 }
-                Acted::Failed(problem) | Acted::Unanswered(problem) => {
+                Acted::Failed(problem) => {
                     summary.errors.push(problem.clone());
                     problems.push(problem);
                     break;
@@ -357,7 +354,6 @@ impl PlacementReconciler {
             Ok(()) => Acted::Done,
             Err(substrate::Error::Conflict(_)) if is_removal(action) => Acted::Postponed,
             Err(substrate::Error::Withheld) => Acted::Withheld(self.withheld().await?),
-            Err(substrate::Error::Unanswered(problem)) => Acted::Unanswered(problem),
             Err(error) => Acted::Failed(error.to_string()),
         })
     }
@@ -491,7 +487,7 @@ async fn within<T>(
     let limit = lease.deadline();
     tokio::time::timeout(limit, action).await.unwrap_or_else(|_| {
         let limit = limit.as_millis();
-        Err(substrate::Error::Unanswered(format!("the cluster did not answer within {limit} ms")))
+        Err(substrate::Error::Failed(format!("the cluster did not answer within {limit} ms")))
     })
 }
 

@@ -23,7 +23,7 @@ use slipway_core::placement::shared_objects::{Seen, SharedKey, SharedKind, Share
 use slipway_render::shared::SharedObject;
 use slipway_render::{composite, external_secret, provider_config, shared};
 
-use super::engine::{CrossplaneSubstrate, RECENT, failed, not_written};
+use super::engine::{CrossplaneSubstrate, RECENT, failed};
 use super::live_object;
 
 /// How long the identity, the version and the kinds of a cluster are reused
@@ -321,7 +321,7 @@ impl Management for CrossplaneSubstrate {
             match written {
                 Ok(answer) => return self.seen(&answer).ok_or_else(|| no_uid(&object)),
                 Err(error) if error.is_conflict() => {}
-                Err(error) => return Err(not_written(error)),
+                Err(error) => return Err(failed(error)),
             }
         }
         Err(Error::Conflict(format!(

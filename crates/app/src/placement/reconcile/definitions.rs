@@ -109,7 +109,7 @@ impl PlacementReconciler {
                     brought.waits = true;
                     break;
                 }
-                Acted::Failed(problem) | Acted::Unanswered(problem) => {
+                Acted::Failed(problem) => {
                     // Recorded, and tried again at the next interval.
                     let end = |decision: DefinitionsDecision, _: &Demand| decision.failed(&problem);
                     self.note(&demand, &bundle, &observed, end).await?;

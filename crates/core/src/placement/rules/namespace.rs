@@ -100,9 +100,13 @@ pub fn sends(
         return None;
     }
     let now = project_namespace.now;
-    let until = now.plus(within);
-    decision.status.create_lands_until = Some(until);
     let pending = project_namespace.assignment.status.pending_create(now);
+    if pending.is_some_and(|until| until >= now.plus(within)) {
+        // Covers this one too: a create that is refused again and again writes no row.
+        return None;
+    }
+    let until = now.plus(within * 2);
+    decision.status.create_lands_until = Some(until);
     if pending.is_some() { None } else { Some(until) }
 }
 

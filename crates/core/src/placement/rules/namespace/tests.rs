@@ -376,7 +376,7 @@ proptest! {
             world.project_namespace.project_deleted_at = Some(world.project_namespace.now);
         }
         world.converge();
-        world.project_namespace.now = world.project_namespace.now.plus(CREATE_LANDS_WITHIN);
+        world.project_namespace.now = world.project_namespace.now.plus(CREATE_LANDS_WITHIN * 2);
         world.converge();
         if leaves {
             prop_assert_eq!(world.phase(), NamespacePhase::Deleted);

@@ -204,7 +204,7 @@ fn a_namespace_is_gone_when_no_create_of_it_can_land() {
         let mut world = World::new(&[]);
         let sent = world.pass();
         assert!(sent.contains(&PlacementAction::Put(namespace.clone())), "{sent:?}");
-        let until = at(1_000).plus(CREATE_LANDS_WITHIN);
+        let until = at(1_000).plus(CREATE_LANDS_WITHIN * 2);
         let recorded = |world: &World| world.project_namespace.assignment.status.create_lands_until;
         assert_eq!(recorded(&world), Some(until), "before it is sent");
         if !answered {
@@ -214,7 +214,7 @@ fn a_namespace_is_gone_when_no_create_of_it_can_land() {
             world.pass();
         }
         world.pass();
-        let pending = (!answered).then_some(at(1_010).plus(CREATE_LANDS_WITHIN));
+        let pending = (!answered).then_some(until);
         assert_eq!(recorded(&world), pending);
 
         world.project_namespace.assignment.withdrawn_at = Some(at(1_020));
@@ -232,7 +232,7 @@ fn a_namespace_is_gone_when_no_create_of_it_can_land() {
         world.converge();
         assert!(!world.observed.objects.contains_key(&namespace));
         assert_eq!(world.phase(), NamespacePhase::Terminating);
-        world.project_namespace.now = at(1_101);
+        world.project_namespace.now = at(1_181);
         world.converge();
         assert_eq!(world.phase(), NamespacePhase::Deleted);
     }
