@@ -83,8 +83,9 @@ async fn a_name_or_the_beginning_of_an_id_will_do() {
         let listed = world.get(&format!("/api/v1/{list}")).await.json();
         let ids: Vec<_> = listed.as_array().unwrap().iter().map(|one| text(one, "id")).collect();
         // The seeded ones differ only in their last digits.
-        let begins = |length: usize| ids.iter().filter(|id| id.starts_with(&ids[0][..length]));
-        let length = (4..).find(|length| begins(*length).count() == 1).unwrap();
+        let begin_so =
+            |length: usize| ids.iter().filter(|id| id.starts_with(&ids[0][..length])).count();
+        let length = (4..).find(|length| begin_so(*length) == 1).unwrap();
         let found = world.get(&format!("/api/v1/{list}/{}", &ids[0][..length])).await.json();
         assert_eq!(text(&found, "id"), ids[0], "{list}");
     }
