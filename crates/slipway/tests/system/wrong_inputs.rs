@@ -140,7 +140,7 @@ const OFFLINE: &[&str] = &[
     "resource list --server http://127.0.0.1:1",
     "resource list --key wrong",
     "resource list --key-file nothing",
-    "resource list --key-file key",
+    "label list --key-file key",
     "resource list --ca-file nothing",
     "config check --token-ttl 1m",
     "config check --token-ttl soon",
