@@ -60,6 +60,7 @@ impl Seed {
             engine: Engine::Manual,
             composite_type: None,
             cloud_tags: false,
+            own_provider_config: false,
             parameter_schema: ParameterSchema::new(vec![Parameter {
                 name: PARAMETER_CONFIRM_GONE.to_owned(),
                 kind: ParameterType::Boolean,
@@ -95,6 +96,7 @@ impl Seed {
                 engine: Engine::Local,
                 composite_type: None,
                 cloud_tags: false,
+                own_provider_config: false,
                 parameter_schema: ParameterSchema::new(vec![Parameter {
                     name: PARAMETER_BUSY_SECONDS.to_owned(),
                     kind: ParameterType::Integer,

@@ -86,6 +86,7 @@ pub fn mk_blueprint() -> BlueprintVersion {
         engine: Engine::Local,
         composite_type: None,
         cloud_tags: false,
+        own_provider_config: false,
         parameter_schema: ParameterSchema::new(vec![Parameter {
             name: "busy_seconds".to_owned(),
             kind: ParameterType::Integer,

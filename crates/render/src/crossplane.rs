@@ -4,6 +4,7 @@
 use serde_json::{Map, Value, json};
 use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::ids::ClaimToken;
+use slipway_core::placement::provider_config;
 
 use crate::cloud_tags::{self, CloudTags, SkipReason, Skipped};
 use crate::composite::{FINALIZER_DRAIN, RenderedComposite, labels};
@@ -16,11 +17,8 @@ use crate::{Error, NodeSettings};
 /// A field that the XRD does not declare must be left out: a server-side apply
 /// refuses it. So `parameters` is present if the blueprint declares some (an
 /// XRD without the field could not be published then), and `cloudTags` if the
-/// XRD has them and there are any.
-/// A blueprint that declares a parameter of this name gets the name of the ProviderConfig
-/// of its resource in it, unless the declaration names another.
-pub const PROVIDER_CONFIG_NAME: &str = "providerConfigName";
-
+/// XRD has them and there are any. A version that asks for the name of its ProviderConfig
+/// gets it, unless the declaration names another.
 pub fn owned(snapshot: &ResourceSnapshot, settings: &NodeSettings) -> Result<Value, Error> {
     let blueprint = &snapshot.blueprint;
     let Some(composite_type) = &blueprint.composite_type else {
@@ -31,10 +29,10 @@ pub fn owned(snapshot: &ResourceSnapshot, settings: &NodeSettings) -> Result<Val
     let values = schema.validate(snapshot.attempt.parameter_values().as_map().clone())?;
     let mut values = values.as_map().clone();
     if let Some(facts) = &snapshot.provider
-        && schema.parameters().iter().any(|parameter| parameter.name == PROVIDER_CONFIG_NAME)
+        && schema.takes_provider_config_name()
     {
-        let name = || Value::String(facts.provider.clone());
-        values.entry(PROVIDER_CONFIG_NAME.to_owned()).or_insert_with(name);
+        let name = || blueprint.provider_config(&facts.provider, facts.credential_id).into();
+        values.entry(provider_config::PARAMETER.to_owned()).or_insert_with(name);
     }
     let mut spec = Map::new();
     if !schema.parameters().is_empty() {

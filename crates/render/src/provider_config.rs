@@ -1,6 +1,5 @@
-//! The ProviderConfig through which Crossplane's provider reaches a cloud: one
-//! per provider in a project's namespace, named after the provider, as published
-//! compositions expect it.
+//! The ProviderConfig through which Crossplane's provider reaches a cloud. Its name is that
+//! of `slipway_core::placement::provider_config`.
 
 use data_encoding::HEXLOWER;
 use serde_json::{Value, json};
@@ -45,12 +44,12 @@ pub fn api_version(provider: &str) -> String {
     format!("{provider}.crossplane.io/v1beta1")
 }
 
-pub fn render(home: &Home<'_>, facts: &ProviderFacts) -> Value {
+pub fn render(home: &Home<'_>, name: &str, facts: &ProviderFacts) -> Value {
     json!({
         "apiVersion": api_version(&facts.provider),
         "kind": "ProviderConfig",
         "metadata": {
-            "name": facts.provider,
+            "name": name,
             "namespace": home.namespace,
             "labels": home.labels(),
         },
@@ -88,7 +87,7 @@ pub(crate) mod tests {
     fn the_provider_config_points_at_the_secret_by_name() {
         let mut facts = mk_provider_facts();
         facts.endpoint = Map::from_iter([("region".to_owned(), json!("fsn1"))]);
-        insta::assert_json_snapshot!(render(&mk_home(), &facts));
+        insta::assert_json_snapshot!(render(&mk_home(), "hetzner", &facts));
     }
 
     #[test]

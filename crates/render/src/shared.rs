@@ -104,20 +104,20 @@ pub fn objects(
         project: project_namespace.assignment.project_id,
         namespace,
     };
-    let object = |kind, name: &str, provider: Option<&str>, mut value: Value| {
+    // A ProviderConfig has a provider, and the name of a secret that it reads.
+    let object = |kind, name: &str, reads: Option<(&str, &str)>, mut value: Value| {
         let key = SharedKey {
             namespace: namespace.to_owned(),
             kind,
             name: name.to_owned(),
-            // ExternalSecrets of all providers are of one kind.
-            provider: provider.filter(|_| kind == SharedKind::ProviderConfig).map(str::to_owned),
+            provider: reads.map(|(provider, _)| provider.to_owned()),
         };
         let count = project_namespace.assignment.status.removals_of(&key);
         if count > 0 {
             value["metadata"]["annotations"] = json!({ ANNOTATION_REMOVALS: count.to_string() });
         }
-        let provider = provider.map(str::to_owned);
-        SharedObject { wanted: Desired { key, provider, hash: hash(&value) }, value }
+        let secret = reads.map(|(_, secret)| secret.to_owned());
+        SharedObject { wanted: Desired { key, secret, hash: hash(&value) }, value }
     };
     let mut objects = vec![object(SharedKind::Namespace, namespace, None, namespace_of(&home))];
     if !settings.subjects.is_empty() {
@@ -133,12 +133,16 @@ pub fn objects(
     }
     for used in &project_namespace.uses {
         let facts = facts(used);
-        let provider = Some(&*used.provider);
-        let secret = external_secret::render(&home, &facts, &settings.secret_store);
         let name = provider_config::secret_name(&facts);
-        objects.push(object(SharedKind::ExternalSecret, &name, provider, secret));
-        let config = provider_config::render(&home, &facts);
-        objects.push(object(SharedKind::ProviderConfig, &used.provider, provider, config));
+        let secret = external_secret::render(&home, &facts, &settings.secret_store);
+        let secret = object(SharedKind::ExternalSecret, &name, None, secret);
+        // Two ProviderConfigs may read one.
+        if !objects.contains(&secret) {
+            objects.push(secret);
+        }
+        let config = provider_config::render(&home, &used.config, &facts);
+        let reads = Some((&*used.provider, &*name));
+        objects.push(object(SharedKind::ProviderConfig, &used.config, reads, config));
     }
     objects
 }
@@ -218,7 +222,14 @@ fn facts(used: &ProviderUse) -> ProviderFacts {
 
 #[cfg(test)]
 mod tests {
+    use slipway_core::fixtures::{at, mk_provider_facts};
+    use slipway_core::ids::{ClusterId, Revision};
+    use slipway_core::placement::cluster::ClusterAssignment;
+    use slipway_core::placement::namespace::{NamespacePhase, NamespaceStatus};
+    use uuid::Uuid;
+
     use super::*;
+    use crate::provider_config::tests::mk_home;
 
     #[test]
     fn a_subject_is_one_of_three_kinds() {
@@ -229,6 +240,60 @@ mod tests {
         for bad in ["jane", "user:", "robot:x", "serviceaccount:n", "serviceaccount:/n", ""] {
             assert!(Subject::parse(bad).is_err(), "{bad}");
         }
+    }
+
+    /// The shared ProviderConfig and that of the same credential read one secret.
+    #[test]
+    fn each_config_is_rendered_with_its_secret_once() {
+        let facts = mk_provider_facts();
+        let used = |config: &str, kv_path: &str| ProviderUse {
+            provider: facts.provider.clone(),
+            config: config.to_owned(),
+            cloud_id: facts.cloud_id,
+            endpoint: facts.endpoint.clone(),
+            credential_id: facts.credential_id,
+            kv_mount: facts.kv_mount.clone(),
+            kv_path: kv_path.to_owned(),
+        };
+        let uses = vec![used("hetzner", "one"), used("hetzner-1", "one"), used("hetzner-2", "two")];
+        let project_namespace = ProjectNamespace {
+            now: at(1_000),
+            assignment: ClusterAssignment {
+                project_id: mk_home().project,
+                cluster_id: ClusterId::new(Uuid::from_u128(8)),
+                namespace: mk_home().namespace.to_owned(),
+                namespace_phase: NamespacePhase::Ready,
+                withdrawn_at: None,
+                status: NamespaceStatus::default(),
+                revision: Revision::FIRST,
+                created_at: at(900),
+                updated_at: at(900),
+            },
+            project_deleted_at: None,
+            resources: 3,
+            uses,
+        };
+        let settings = PlacementSettings {
+            installation: mk_home().installation,
+            subjects: Vec::new(),
+            role: PlacementSettings::DEFAULT_ROLE.to_owned(),
+            quota: BTreeMap::new(),
+            secret_store: PlacementSettings::DEFAULT_SECRET_STORE.to_owned(),
+        };
+        let objects = objects(&project_namespace, &settings);
+        let of = |kind| objects.iter().filter(move |object| object.wanted.key.kind == kind);
+        let secrets: Vec<_> =
+            of(SharedKind::ExternalSecret).map(|object| &object.wanted.key.name).collect();
+        let [one, two] = secrets[..] else { panic!("two secrets: {secrets:?}") };
+        let configs: Vec<_> = of(SharedKind::ProviderConfig)
+            .map(|SharedObject { wanted, value }| {
+                let reads = &value["spec"]["credentials"]["secretRef"]["name"];
+                assert_eq!(wanted.secret.as_deref(), reads.as_str());
+                assert_eq!(value["metadata"]["name"], wanted.key.name);
+                (&*wanted.key.name, wanted.secret.as_ref().unwrap())
+            })
+            .collect();
+        assert_eq!(configs, [("hetzner", one), ("hetzner-1", one), ("hetzner-2", two)]);
     }
 
     #[test]

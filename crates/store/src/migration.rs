@@ -73,6 +73,10 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
     // Keeps corrections for the attempt that follows, which an older reader would drop.
     migration!(12, "broker_retries", "0012_broker_retries", min_reader: 12),
     migration!(13, "nodes_machines", "0013_nodes_machines", min_reader: 1),
+    // Has several ProviderConfigs of one provider, of which an older reader would remove some.
+    migration!(
+        14, "catalog_provider_config_names", "0014_catalog_provider_config_names", min_reader: 14
+    ),
 ];
 
 /// The first migration of every database that a development version made before

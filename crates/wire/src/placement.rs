@@ -125,7 +125,7 @@ pub struct ClusterAssignment {
     pub namespace_phase: String,
     /// When somebody asked to withdraw the project from its cluster.
     pub withdrawn_at: Option<String>,
-    /// The state of each provider that the project uses.
+    /// The state of each ProviderConfig that the project uses.
     #[serde(default)]
     pub providers: Vec<ProviderStatus>,
     /// What keeps the namespace from its goal.
@@ -136,10 +136,13 @@ pub struct ClusterAssignment {
     pub updated_at: String,
 }
 
-/// A provider in a project's namespace: its ProviderConfig and its secret.
+/// A ProviderConfig in a project's namespace, and its secret.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ProviderStatus {
     pub provider: String,
+    /// The name of the ProviderConfig: that of the provider, which resources share, or one
+    /// of the credential.
+    pub provider_config: String,
     /// The name of the credential.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub credential: Option<String>,

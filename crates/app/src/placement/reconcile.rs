@@ -16,7 +16,7 @@ use std::time::Duration;
 use slipway_core::access::audit::Actor;
 use slipway_core::ids::{ClusterId, ProjectId};
 use slipway_core::placement::cluster::{Cluster, ClusterAssignment};
-use slipway_core::placement::namespace::{NamespacePhase, ProviderPhase};
+use slipway_core::placement::namespace::{NamespacePhase, NamespaceStatus, ProviderPhase};
 use slipway_core::placement::rules::namespace::{self, PlacementAction, PlacementDecision};
 use slipway_core::placement::rules::residents;
 use slipway_core::placement::shared_objects::{
@@ -446,9 +446,9 @@ impl PlacementReconciler {
 fn opens(before: &ProjectNamespace, decision: &PlacementDecision) -> bool {
     let was = &before.assignment;
     let opened = decision.phase == NamespacePhase::Ready && was.namespace_phase != decision.phase;
-    let ready = |status: &slipway_core::placement::namespace::NamespaceStatus| -> BTreeSet<String> {
+    let ready = |status: &NamespaceStatus| -> BTreeSet<(String, String)> {
         let ready = status.providers.iter().filter(|one| one.phase == ProviderPhase::Ready);
-        ready.map(|one| one.provider.clone()).collect()
+        ready.map(|one| (one.provider.clone(), one.config.clone())).collect()
     };
     opened || !ready(&decision.status).is_subset(&ready(&was.status))
 }

@@ -4,10 +4,11 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use serde_json::json;
 use slipway_core::access::audit::Actor;
 use slipway_core::blocker::Deadlines;
 use slipway_core::broker::decide::{Decision, Facts, Outcome, decide};
-use slipway_core::broker::observation::CompositeReport;
+use slipway_core::broker::observation::{CompositeReport, LiveComposite};
 use slipway_core::broker::phase::Action;
 use slipway_core::broker::prepare::{FreshToken, Read, prepare};
 use slipway_core::broker::record::{Pace, Tick, record};
@@ -124,6 +125,22 @@ impl World {
             self.store.broker.attempt_release(&[released(claimed, Recheck::Now)]).await?;
         }
         outcome
+    }
+
+    /// One tick that observed a composite that failed for this reason.
+    pub(super) async fn fail(&self, attempt: ProvisionedResourceId, reason: &str) {
+        let failed = CompositeReport::Present(Box::new(LiveComposite {
+            uid: "one".to_owned(),
+            ready: false,
+            failure: Some(reason.to_owned()),
+            terminating: false,
+            owned_hash: "same".to_owned(),
+            carried: Carried::Nothing,
+            injected: None,
+            evidence: json!({ "conditions": [{ "type": "ProvisioningFailed" }] }),
+        }));
+        let claimed = self.claim_now(attempt).await;
+        self.tick_seeing(claimed, &failed).await.expect("a tick");
     }
 
     /// One tick of a loop with leases of length zero, so that the deletion

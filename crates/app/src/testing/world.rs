@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
+use serde_json::Value;
 use slipway_core::access::api_key::ApiKey;
 use slipway_core::access::audit::Actor;
 use slipway_core::blocker::Deadlines;
@@ -14,6 +15,7 @@ use slipway_core::broker::abandon;
 use slipway_core::broker::declare::{Declaration, declare};
 use slipway_core::broker::delete;
 use slipway_core::broker::observation::CompositeReport;
+use slipway_core::broker::retry::{self, Corrections, RetrySnapshot};
 use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::catalog::blueprint_version::{
     BlueprintVersion, Engine, InjectionStrategy, MeshRole,
@@ -35,7 +37,7 @@ use slipway_core::{ErrorKind, Phase};
 use uuid::Uuid;
 
 use super::substrate::Substrate;
-use crate::broker::port::{DeclareKey, HistoryLine, ResourceKey};
+use crate::broker::port::{DeclareKey, HistoryLine, ResourceKey, RetryKey};
 use crate::ports::Stores;
 use crate::ports::store::{Error, Page};
 use crate::seed::Seed;
@@ -133,6 +135,7 @@ impl World {
                 engine: Engine::Local,
                 composite_type: None,
                 cloud_tags: false,
+                own_provider_config: false,
                 parameter_schema: schema.expect("the schema is valid"),
                 injection_strategy: InjectionStrategy::CloudInitUserData,
                 mesh_role: MeshRole::Node,
@@ -193,6 +196,26 @@ impl World {
             })
             .await?;
         Ok(answered)
+    }
+
+    /// Retries with corrections: `version`, and parameters.
+    pub(super) async fn correct(
+        &self,
+        resource: ResourceId,
+        corrections: Value,
+    ) -> Result<(), Error> {
+        let mut parameters: BTreeMap<String, Value> =
+            serde_json::from_value(corrections).expect("an object");
+        let version = parameters.remove("version");
+        let version = version.and_then(|version| version.as_str().map(str::to_owned));
+        let key = RetryKey { resource, version: version.clone() };
+        let corrections = Corrections { version, parameters };
+        let reason = Reason::parse("a typo").expect("a valid reason");
+        let id = DeletionId::new(self.uuid());
+        let mut rule = |snapshot: &RetrySnapshot| {
+            retry::request_corrected(snapshot, &corrections, id, &reason, &operator())
+        };
+        self.store.broker.decide_retry(&key, &mut rule).await
     }
 
     /// Abandons what a loop found unreadable, as a replica that does not serve the cluster

@@ -195,7 +195,9 @@ impl Detail for ClusterAssignment {
 
 fn provider(found: &ProviderStatus) -> String {
     let problem = found.problem.as_ref().map(|problem| format!(" ({problem})"));
-    format!("{} {}{}", found.provider, found.phase, problem.unwrap_or_default())
+    let credential = found.credential.as_ref().filter(|_| found.provider_config != found.provider);
+    let credential = credential.map(|name| format!(" of credential {name}")).unwrap_or_default();
+    format!("{}{credential} {}{}", found.provider_config, found.phase, problem.unwrap_or_default())
 }
 
 pub(crate) async fn run(session: &mut Session<'_>, command: ClusterCommand) -> Result<(), Error> {
@@ -238,5 +240,25 @@ pub(crate) async fn run(session: &mut Session<'_>, command: ClusterCommand) -> R
         ClusterCommand::Assignments(page) => {
             session.list_at::<ClusterAssignment>(&["cluster-assignments"], page).await
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_provider_is_shown_by_its_config_and_one_of_a_credential_with_it() {
+        let status = |config: &str, problem: Option<&str>| ProviderStatus {
+            provider: "hetzner".to_owned(),
+            provider_config: config.to_owned(),
+            credential: Some("second".to_owned()),
+            credential_id: "0192f0c1-0000-7000-8000-000000000001".to_owned(),
+            phase: "Ready".to_owned(),
+            problem: problem.map(str::to_owned),
+        };
+        assert_eq!(provider(&status("hetzner", Some("why"))), "hetzner Ready (why)");
+        let own = status("hetzner-000000000001", None);
+        assert_eq!(provider(&own), "hetzner-000000000001 of credential second Ready");
     }
 }

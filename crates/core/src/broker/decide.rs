@@ -191,7 +191,11 @@ fn apply(
         Obstacle::new(BlockerCode::NamespaceNotReady, "the project is not placed on a cluster")
     })?;
     let provider = snapshot.provider.as_ref();
-    let provider = provider.map(|facts| (&*facts.provider, facts.credential_id));
+    let config = provider
+        .map(|facts| snapshot.blueprint.provider_config(&facts.provider, facts.credential_id));
+    let provider = provider
+        .zip(config.as_deref())
+        .map(|(facts, config)| (&*facts.provider, config, facts.credential_id));
     placement.admits(provider).map_err(|(code, message)| Obstacle { code, message })?;
     if !facts.served {
         let message = format!("this process has no engine {}", snapshot.blueprint.engine);

@@ -17,6 +17,7 @@ use crate::commit::{Commit, StateChange, Write};
 use crate::error::{ErrorKind, Refusal, or_fault};
 use crate::ids::{ProjectId, ProvisionedResourceId, ResourceId, Revision};
 use crate::placement::namespace::Placement;
+use crate::placement::provider_config;
 use crate::text::{Handle, Labels};
 
 /// What an operator asks for. The store resolves the references into the
@@ -239,13 +240,17 @@ fn credential<'a>(
         );
         return refuse(ErrorKind::ProviderKindMismatch, message);
     }
-    // A ProviderConfig has the name of its provider and the Secret of one
-    // credential, and all resources of the project share it.
-    let shared = snapshot.conflict.as_ref().filter(|_| blueprint.engine == Engine::Crossplane);
-    let Some(conflict) = shared else { return Ok(credential) };
+    // The shared ProviderConfig has the name of its provider and the Secret of one
+    // credential.
+    let shares = blueprint.engine == Engine::Crossplane && !blueprint.own_provider_config;
+    let Some(conflict) = snapshot.conflict.as_ref().filter(|_| shares) else {
+        return Ok(credential);
+    };
     let message = format!(
-        "project `{}` reaches provider `{provider}` with credential `{}`, and has one ProviderConfig for it; name that credential, or declare this in another project",
-        desired.project, conflict.credential
+        "project `{}` reaches provider `{provider}` with credential `{}` through the ProviderConfig that its resources share; name that credential or another project, or a version of the blueprint that is published with the string parameter `{}`",
+        desired.project,
+        conflict.credential,
+        provider_config::PARAMETER
     );
     let details = json!({ "credential": conflict.credential, "resource_id": conflict.resource_id });
     Err(Refusal::new(ErrorKind::ProviderConfigConflict, message).at("credential").with(details))
@@ -411,6 +416,9 @@ mod tests {
         let refusal = declare(&crossplane, &mk_declaration(), &mk_actor()).unwrap_err();
         assert_eq!(refusal.kind, ErrorKind::ProviderConfigConflict);
         assert_eq!(refusal.field.as_deref(), Some("credential"));
+        crossplane.placement = Some(on(Engine::Crossplane));
+        crossplane.blueprint.as_mut().unwrap().own_provider_config = true;
+        assert!(declare(&crossplane, &mk_declaration(), &mk_actor()).is_ok(), "nothing is shared");
     }
 
     #[test]

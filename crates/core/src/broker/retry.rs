@@ -87,8 +87,9 @@ pub fn request_corrected(
         parameters: &parameters,
     };
     let checked = declare::check(declared, desired).map_err(|refusal| {
-        // The body of a retry names no blueprint.
-        let of_version = refusal.field.as_deref() == Some("blueprint");
+        // The body of a retry names neither blueprint nor credential.
+        let of_version = refusal.field.as_deref() == Some("blueprint")
+            || refusal.kind == ErrorKind::ProviderConfigConflict;
         if of_version { refusal.at("version") } else { refusal }
     })?;
     let correction = Correction {
@@ -213,10 +214,11 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
+    use crate::broker::snapshot::CredentialConflict;
     use crate::catalog::blueprint_version::{BlueprintVersion, Engine};
     use crate::deletion::DeletionWrite;
     use crate::fixtures::{at, mk_actor, mk_declare_snapshot, mk_snapshot};
-    use crate::ids::BlueprintVersionId;
+    use crate::ids::{BlueprintVersionId, ResourceId};
 
     fn ask(snapshot: &ResourceSnapshot) -> Result<Commit, Refusal> {
         let id = DeletionId::new(Uuid::from_u128(500));
@@ -369,6 +371,22 @@ mod tests {
                 DeclareSnapshot { blueprint_retired: true, ..good() },
                 json!({ "version": "v0" }),
                 ErrorKind::BlueprintVersionRetired,
+                "version",
+            ),
+            (
+                DeclareSnapshot {
+                    blueprint: good().blueprint.map(|blueprint| BlueprintVersion {
+                        engine: Engine::Crossplane,
+                        ..blueprint
+                    }),
+                    conflict: Some(CredentialConflict {
+                        resource_id: ResourceId::new(Uuid::from_u128(7)),
+                        credential: "other".to_owned(),
+                    }),
+                    ..good()
+                },
+                json!({ "version": "v2" }),
+                ErrorKind::ProviderConfigConflict,
                 "version",
             ),
             (

@@ -152,8 +152,8 @@ pub struct DeclareSnapshot {
     pub placement: Option<Placement>,
     /// The resource, not deleted, that has the handle.
     pub holder: Option<Uuid>,
-    /// A resource of the project, not deleted, that uses another credential of
-    /// the same provider, where they would share a ProviderConfig.
+    /// A resource of the project, not deleted, that uses the shared ProviderConfig of the
+    /// same provider, or is about to, with another credential.
     pub conflict: Option<CredentialConflict>,
 }
 
@@ -169,7 +169,8 @@ impl DeclareSnapshot {
     }
 }
 
-/// A resource that uses another credential of the same provider.
+/// A resource that uses another credential of the same provider, through the shared
+/// ProviderConfig.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CredentialConflict {
     pub resource_id: ResourceId,

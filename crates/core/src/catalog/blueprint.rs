@@ -158,6 +158,9 @@ pub struct PublishedVersion {
     pub content: VersionContent,
     /// What was read from the documents at publication. Only engine crossplane has it.
     pub composite: Option<CompositeDefinition>,
+    /// Whether resources use the ProviderConfig of their own credential. Decided at
+    /// publication: an earlier version of Slipway may have published the same schema.
+    pub own_provider_config: bool,
     pub revision: Revision,
     pub published_at: Timestamp,
     pub retired_at: Option<Timestamp>,
@@ -283,6 +286,8 @@ pub fn publish(
         id,
         blueprint_id: blueprint.id,
         content: content.clone(),
+        own_provider_config: composite.is_some()
+            && content.parameter_schema.takes_provider_config_name(),
         composite,
         revision: Revision::FIRST,
         published_at: snapshot.now,
@@ -445,15 +450,8 @@ mod tests {
         assert_eq!(refusal.kind, ErrorKind::BlueprintVersionExists);
     }
 
-    #[test]
-    fn only_crossplane_is_held_to_its_documents() {
-        let crossplane = Blueprint { engine: Engine::Crossplane, ..mk_blueprint() };
-        let crossplane = BlueprintSnapshot { blueprint: Some(crossplane), ..snapshot(None) };
-        let id = mk_version().id;
-        let (content, actor) = (mk_content(), mk_actor());
-        let refusal = publish(&crossplane, id, &content, &[], &unreadable(), &actor).unwrap_err();
-        assert_eq!(refusal.kind, ErrorKind::XrdInvalid);
-        let definition = CompositeDefinition {
+    fn definition() -> CompositeDefinition {
+        CompositeDefinition {
             composite_type: CompositeType {
                 group: "nodes.example.org".to_owned(),
                 version: "v1".to_owned(),
@@ -462,17 +460,32 @@ mod tests {
                 scope: CompositeScope::Namespaced,
             },
             cloud_tags: true,
-        };
-        let kept = |published: Published| match &published.commit.writes[..] {
+        }
+    }
+
+    /// What a publication writes.
+    fn version(published: &Published) -> PublishedVersion {
+        match &published.commit.writes[..] {
             [Write::Catalog(write)] => match &**write {
-                CatalogWrite::VersionInsert(version) => version.composite.clone(),
+                CatalogWrite::VersionInsert(version) => version.clone(),
                 other => panic!("{other:?}"),
             },
             other => panic!("{other:?}"),
-        };
-        let documents = Ok(definition.clone());
+        }
+    }
+
+    #[test]
+    fn only_crossplane_is_held_to_its_documents() {
+        let crossplane = Blueprint { engine: Engine::Crossplane, ..mk_blueprint() };
+        let crossplane = BlueprintSnapshot { blueprint: Some(crossplane), ..snapshot(None) };
+        let id = mk_version().id;
+        let (content, actor) = (mk_content(), mk_actor());
+        let refusal = publish(&crossplane, id, &content, &[], &unreadable(), &actor).unwrap_err();
+        assert_eq!(refusal.kind, ErrorKind::XrdInvalid);
+        let kept = |published: Published| version(&published).composite;
+        let documents = Ok(definition());
         let published = publish(&crossplane, id, &content, &[], &documents, &actor).unwrap();
-        assert_eq!(kept(published), Some(definition));
+        assert_eq!(kept(published), Some(definition()));
         let definitions = VersionContent { install_definitions: true, ..content.clone() };
         assert!(publish(&crossplane, id, &definitions, &[], &documents, &actor).is_ok());
         let refusal =
@@ -485,6 +498,27 @@ mod tests {
             let local = publish(&snapshot(None), id, &content, &[], &documents, &actor).unwrap();
             assert_eq!(kept(local), None);
         }
+    }
+
+    #[test]
+    fn a_version_that_takes_its_name_has_a_provider_config_of_its_own() {
+        let published = |engine, name: &str, kind| {
+            let blueprint = Blueprint { engine, ..mk_blueprint() };
+            let snapshot = BlueprintSnapshot { blueprint: Some(blueprint), ..snapshot(None) };
+            let parameter =
+                Parameter { name: name.to_owned(), kind, required: false, default: None };
+            let parameter_schema = ParameterSchema::new(vec![parameter]).unwrap();
+            let content = VersionContent { parameter_schema, ..mk_content() };
+            let documents = Ok(definition());
+            let id = mk_version().id;
+            let published = publish(&snapshot, id, &content, &[], &documents, &mk_actor());
+            version(&published.unwrap()).own_provider_config
+        };
+        let name = "providerConfigName";
+        assert!(published(Engine::Crossplane, name, ParameterType::String));
+        assert!(!published(Engine::Crossplane, name, ParameterType::Boolean));
+        assert!(!published(Engine::Crossplane, "other", ParameterType::String));
+        assert!(!published(Engine::Local, name, ParameterType::String));
     }
 
     #[test]

@@ -4,8 +4,9 @@
 use crate::catalog::parameters::ParameterSchema;
 use crate::closed_set::closed_set;
 use crate::error::Refusal;
-use crate::ids::{BlueprintId, BlueprintVersionId};
+use crate::ids::{BlueprintId, BlueprintVersionId, CloudCredentialId};
 use crate::nearest::not_one_of;
+use crate::placement::provider_config;
 
 closed_set!(
     /// Who makes the substrate.
@@ -111,10 +112,19 @@ pub struct BlueprintVersion {
     pub composite_type: Option<CompositeType>,
     /// Whether the composites have a field for cloud tags.
     pub cloud_tags: bool,
+    /// Whether a resource uses the ProviderConfig of its own credential, not the shared one.
+    pub own_provider_config: bool,
     pub parameter_schema: ParameterSchema,
     pub injection_strategy: InjectionStrategy,
     pub mesh_role: MeshRole,
     pub provider_kinds: Vec<String>,
+}
+
+impl BlueprintVersion {
+    /// The name of the ProviderConfig that a resource with this credential uses.
+    pub fn provider_config(&self, provider: &str, credential: CloudCredentialId) -> String {
+        provider_config::name(provider, self.own_provider_config.then_some(credential))
+    }
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::error::{ErrorKind, Refusal};
 use crate::nearest::nearest;
+use crate::placement::provider_config;
 
 /// The most faults that one answer names.
 const MAX_FAULTS: usize = 64;
@@ -120,6 +121,13 @@ impl ParameterSchema {
 
     pub fn parameters(&self) -> &[Parameter] {
         &self.parameters
+    }
+
+    /// Whether resources get the name of their ProviderConfig.
+    pub fn takes_provider_config_name(&self) -> bool {
+        self.parameters.iter().any(|parameter| {
+            parameter.name == provider_config::PARAMETER && parameter.kind == ParameterType::String
+        })
     }
 
     /// Checks supplied values. Reports every fault, in the order of the names and

@@ -5,6 +5,7 @@ pub mod abandon;
 pub mod cluster;
 pub mod definitions;
 pub mod namespace;
+pub mod provider_config;
 pub mod shared_objects;
 pub mod write;
 

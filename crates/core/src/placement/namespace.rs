@@ -13,6 +13,7 @@ use crate::closed_set::closed_set;
 use crate::error::{ErrorKind, Refusal};
 use crate::ids::{CloudCredentialId, ClusterId};
 use crate::placement::cluster::ClusterAccess;
+use crate::placement::provider_config;
 use crate::placement::shared_objects::SharedKey;
 use crate::time::Timestamp;
 
@@ -40,15 +41,37 @@ closed_set!(
     }
 );
 
-/// The status of one provider in a project namespace.
+/// The status of one ProviderConfig in a project namespace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "StoredProviderStatus")]
 pub struct ProviderStatus {
     pub provider: String,
+    /// The name of the ProviderConfig.
+    pub config: String,
     pub credential_id: CloudCredentialId,
     pub phase: ProviderPhase,
     /// Why it is not Ready, for people.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
+}
+
+/// The same as a row has it: one of an earlier version does not name the ProviderConfig,
+/// which has the name of the provider.
+#[derive(Deserialize)]
+struct StoredProviderStatus {
+    provider: String,
+    config: Option<String>,
+    credential_id: CloudCredentialId,
+    phase: ProviderPhase,
+    problem: Option<String>,
+}
+
+impl From<StoredProviderStatus> for ProviderStatus {
+    fn from(stored: StoredProviderStatus) -> Self {
+        let StoredProviderStatus { provider, config, credential_id, phase, problem } = stored;
+        let config = config.unwrap_or_else(|| provider_config::name(&provider, None));
+        Self { provider, config, credential_id, phase, problem }
+    }
 }
 
 /// What the placement loop last observed of a project namespace.
@@ -82,8 +105,12 @@ impl NamespaceStatus {
         self.removals.get(&key.counted_as()).copied().unwrap_or_default()
     }
 
-    pub fn provider(&self, provider: &str) -> Option<&ProviderStatus> {
-        self.providers.iter().find(|status| status.provider == provider)
+    /// The status of the ProviderConfig with this key.
+    pub fn provider(&self, config: &SharedKey) -> Option<&ProviderStatus> {
+        let is_of = |status: &&ProviderStatus| {
+            Some(&status.provider) == config.provider.as_ref() && status.config == config.name
+        };
+        self.providers.iter().find(is_of)
     }
 }
 
@@ -101,7 +128,7 @@ pub struct Placement {
     /// The identity that the cluster or root reported when it was registered.
     /// Absence is proven only on the same one.
     pub substrate_uid: Option<String>,
-    /// The status of each provider; empty where an engine needs none.
+    /// The status of each ProviderConfig; empty where an engine needs none.
     pub providers: Vec<ProviderStatus>,
     /// What keeps the namespace from being Ready, for people.
     pub problems: Vec<String>,
@@ -133,11 +160,11 @@ impl Placement {
         Err(Refusal::new(ErrorKind::EngineNotServed, message).with(details))
     }
 
-    /// Whether something that reaches a cloud through this credential may be
-    /// applied here. If not, it waits; that is no error.
+    /// Whether something that reaches a cloud through this ProviderConfig of the provider,
+    /// with this credential, may be applied here. If not, it waits; that is no error.
     pub fn admits(
         &self,
-        provider: Option<(&str, CloudCredentialId)>,
+        provider: Option<(&str, &str, CloudCredentialId)>,
     ) -> Result<(), (BlockerCode, String)> {
         let Self { namespace, cluster, namespace_phase, .. } = self;
         if !self.is_ready() {
@@ -149,16 +176,23 @@ impl Placement {
             }
             return Err((BlockerCode::NamespaceNotReady, message));
         }
-        let Some((provider, credential)) = provider else {
+        let Some((provider, config, credential)) = provider else {
             return Ok(());
         };
         let not_ready = |why: &str| {
+            let through = match config == provider {
+                true => String::new(),
+                false => format!(" through ProviderConfig {config}"),
+            };
             let message = format!(
-                "provider {provider} cannot be used in namespace {namespace} on cluster {cluster} yet: {why}"
+                "provider {provider} cannot be used{through} in namespace {namespace} on cluster {cluster} yet: {why}"
             );
             Err((BlockerCode::ProviderNotReady, message))
         };
-        let status = self.providers.iter().find(|status| status.provider == provider);
+        let status = self
+            .providers
+            .iter()
+            .find(|status| status.provider == provider && status.config == config);
         match status {
             None => not_ready("it was not observed since this was declared"),
             Some(status) if status.credential_id != credential => {
@@ -184,6 +218,7 @@ mod tests {
     fn status(phase: ProviderPhase) -> ProviderStatus {
         ProviderStatus {
             provider: "hetzner".to_owned(),
+            config: "hetzner".to_owned(),
             credential_id: CREDENTIAL,
             phase,
             problem: Some("the secret is missing".to_owned()),
@@ -201,7 +236,7 @@ mod tests {
         let (code, message) = admits(&pending, None).unwrap_err();
         assert_eq!(code, BlockerCode::NamespaceNotReady);
         assert!(message.ends_with("is Degraded, not Ready: it is being deleted"), "{message}");
-        let hetzner = Some(("hetzner", CREDENTIAL));
+        let hetzner = Some(("hetzner", "hetzner", CREDENTIAL));
         assert_eq!(admits(&plain, hetzner).unwrap_err().0, BlockerCode::ProviderNotReady);
         for phase in ProviderPhase::ALL {
             let assignment = Placement { providers: vec![status(*phase)], ..mk_placement() };
@@ -210,11 +245,35 @@ mod tests {
                 *phase == ProviderPhase::Ready,
                 "{phase}"
             );
-            let other = Some(("hetzner", CloudCredentialId::new(Uuid::from_u128(2))));
-            assert!(admits(&assignment, other).is_err(), "another credential");
+            let other = CloudCredentialId::new(Uuid::from_u128(2));
+            let shared = Some(("hetzner", "hetzner", other));
+            assert!(admits(&assignment, shared).is_err(), "another credential");
+            let own = Some(("hetzner", "hetzner-own", other));
+            assert!(admits(&assignment, own).is_err(), "it is not observed yet");
+            let mut both = assignment.clone();
+            let config = "hetzner-own".to_owned();
+            both.providers.push(ProviderStatus {
+                config,
+                credential_id: other,
+                ..status(ProviderPhase::Ready)
+            });
+            assert_eq!(admits(&both, own), Ok(()), "whatever the shared one does");
+            assert_eq!(admits(&both, hetzner), admits(&assignment, hetzner));
         }
         let waiting =
             Placement { providers: vec![status(ProviderPhase::Waiting)], ..mk_placement() };
         assert!(admits(&waiting, hetzner).unwrap_err().1.contains("the secret is missing"));
+    }
+
+    #[test]
+    fn a_status_of_an_earlier_version_is_that_of_the_shared_config() {
+        let stored = json!({
+            "provider": "hetzner", "credential_id": CREDENTIAL, "phase": "Waiting",
+            "problem": "the secret is missing",
+        });
+        let read: ProviderStatus = serde_json::from_value(stored).unwrap();
+        assert_eq!(read, status(ProviderPhase::Waiting));
+        let own = ProviderStatus { config: "hetzner-own".to_owned(), problem: None, ..read };
+        assert_eq!(serde_json::from_value::<ProviderStatus>(json!(own)).unwrap(), own);
     }
 }

@@ -39,9 +39,15 @@ pub const BASE_NAME: &str = "slipway-project";
 
 impl SharedKey {
     /// The name under which the status of the namespace counts its removals.
-    /// Unique: a ProviderConfig is named after its provider.
+    /// Unique: a shared ProviderConfig is named after its provider, and one of a
+    /// credential is counted with its provider.
     pub fn counted_as(&self) -> String {
-        format!("{}/{}", self.kind, self.name)
+        match &self.provider {
+            Some(provider) if *provider != self.name => {
+                format!("{}/{provider}/{}", self.kind, self.name)
+            }
+            _ => format!("{}/{}", self.kind, self.name),
+        }
     }
 
     /// What must be readable for the state of this object to be known.
@@ -61,8 +67,8 @@ pub struct Source {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Desired {
     pub key: SharedKey,
-    /// The provider it is for, if any.
-    pub provider: Option<String>,
+    /// The ExternalSecret that a ProviderConfig reads, by name. Several may read one.
+    pub secret: Option<String>,
     pub hash: String,
 }
 
@@ -98,10 +104,12 @@ pub struct SharedObjects {
     pub answered: BTreeMap<SharedKey, Timestamp>,
 }
 
-/// A provider that resources of a project use, through this credential.
+/// A provider that resources of a project use, through this ProviderConfig and credential.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProviderUse {
     pub provider: String,
+    /// The name of the ProviderConfig, see [`crate::placement::provider_config`].
+    pub config: String,
     pub cloud_id: CloudId,
     pub endpoint: Map<String, Value>,
     pub credential_id: CloudCredentialId,
@@ -118,8 +126,8 @@ pub struct ProjectNamespace {
     pub project_deleted_at: Option<Timestamp>,
     /// Resources whose absence is not yet proven for good.
     pub resources: i64,
-    /// What those use, by provider. One credential for each: declaring a second
-    /// one of the same provider is refused.
+    /// What those use, by provider. One credential for each ProviderConfig: declaring a
+    /// second one for the shared one of a provider is refused.
     pub uses: Vec<ProviderUse>,
 }
 

@@ -69,6 +69,7 @@ fn snapshot(strategy: InjectionStrategy) -> ResourceSnapshot {
                 scope: CompositeScope::Namespaced,
             }),
             cloud_tags: true,
+            own_provider_config: false,
             injection_strategy: strategy,
             ..mk_blueprint()
         }),
@@ -202,7 +203,9 @@ fn a_blueprint_that_asks_for_it_gets_the_name_of_the_provider_config() {
     let asked = json!({ "name": "providerConfigName", "type": "string", "required": false });
     parameters["parameters"].as_array_mut().unwrap().push(asked);
     blueprint.parameter_schema = serde_json::from_value(parameters).unwrap();
-    assert_eq!(name(&snapshot), json!(mk_provider_facts().provider));
+    assert_eq!(name(&snapshot), json!("hetzner"), "published before it could be its own");
+    Arc::make_mut(&mut snapshot.blueprint).own_provider_config = true;
+    assert_eq!(name(&snapshot), json!("hetzner-00000000000e"));
 }
 
 #[test]

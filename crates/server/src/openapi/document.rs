@@ -350,6 +350,7 @@ mod tests {
         "problem",
         "project",
         "provider",
+        "provider_config",
         "public_url",
         "reason",
         "region",

@@ -130,7 +130,7 @@ fn text(document: &str, property: &str) -> &'static str {
         (_, "cluster") => "east",
         (_, "region") => "eu-central",
         (_, "access") => "kubeconfig/east",
-        (_, "provider" | "provider_kinds" | "providerKinds") => "hetzner",
+        (_, "provider" | "provider_config" | "provider_kinds" | "providerKinds") => "hetzner",
         (_, "kv_mount") => "secret",
         (_, "kv_path") => "clouds/eu/deploy",
         (_, "mesh_cidr") => "10.42.0.0/16",

@@ -163,6 +163,7 @@ fn assignment_document(found: &cluster::ClusterAssignment) -> ClusterAssignment 
 fn provider(status: &namespace::ProviderStatus) -> ProviderStatus {
     ProviderStatus {
         provider: status.provider.clone(),
+        provider_config: status.config.clone(),
         credential: None,
         credential_id: status.credential_id.to_string(),
         phase: status.phase.to_string(),

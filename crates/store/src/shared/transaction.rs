@@ -5,7 +5,8 @@
 //! *Order of locks.* Row locks are taken in one order, by whatever statement:
 //! project → group → resource → node → attempt → mesh address. Several rows of
 //! one table are locked by one statement, in the order of their ids. The rows of
-//! a catalog or a placement are locked under the project's, or alone. Who has
+//! a catalog or a placement are locked under the project's, or alone, or by a
+//! retry under its resource's; who has locked one waits for neither. Who has
 //! locked a project waits for none of its resources: only declarations, the
 //! catalog, placements and the growth of a pool of addresses lock a project, and
 //! of resources they only insert new ones. `locks_are_taken_in_one_order` reads

@@ -48,6 +48,7 @@ pub(crate) fn provider_config(bench: &Bench, removals: u64) -> SharedObject {
     assignment.status.removals = BTreeMap::from([(format!("ProviderConfig/{PROVIDER}"), removals)]);
     let used = ProviderUse {
         provider: PROVIDER.to_owned(),
+        config: PROVIDER.to_owned(),
         cloud_id: CloudId::new(Uuid::from_u128(9)),
         endpoint: Map::new(),
         credential_id: CloudCredentialId::new(Uuid::from_u128(10)),

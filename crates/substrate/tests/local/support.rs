@@ -313,6 +313,7 @@ fn mk_snapshot() -> ResourceSnapshot {
             engine: Engine::Local,
             composite_type: None,
             cloud_tags: false,
+            own_provider_config: false,
             parameter_schema: ParameterSchema::new(Vec::new()).unwrap(),
             injection_strategy: InjectionStrategy::CloudInitUserData,
             mesh_role: MeshRole::Node,

@@ -1,9 +1,10 @@
 //! What the crossplane engine needs of the catalog: the type of the composites,
-//! the facts of the cloud, and one credential per provider and project.
+//! the facts of the cloud, and which credentials of a provider a project may use.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde_json::json;
 use slipway_core::broker::snapshot::{LabelFact, ProviderFacts};
 use slipway_core::catalog::blueprint::Blueprint;
 use slipway_core::catalog::blueprint_version::{
@@ -11,8 +12,12 @@ use slipway_core::catalog::blueprint_version::{
 };
 use slipway_core::catalog::cloud::{self, Cloud, Endpoint};
 use slipway_core::catalog::label::{self, LabelDefinition, LabelKey};
+use slipway_core::catalog::parameters::{Parameter, ParameterSchema, ParameterType};
 use slipway_core::catalog::project::{self, Project, ProjectChange};
-use slipway_core::ids::{CloudId, LabelDefinitionId};
+use slipway_core::commit::Commit;
+use slipway_core::ids::{CloudCredentialId, CloudId, LabelDefinitionId, ProjectId};
+use slipway_core::placement::provider_config;
+use slipway_core::placement::shared_objects::ProjectNamespace;
 use slipway_core::precondition::Expected;
 use slipway_core::text::Labels;
 use slipway_core::{ErrorKind, Phase};
@@ -37,13 +42,46 @@ fn mk_definition() -> CompositeDefinition {
 }
 
 impl World {
-    /// The slug of a blueprint of engine crossplane with one version.
+    /// The slug of a blueprint of engine crossplane with version `v1`, and version `own`, which
+    /// takes the name of its ProviderConfig.
     async fn crossplane_blueprint(&self) -> String {
         let slug = self.fresh_name("blueprint");
         self.create_blueprint_for(Engine::Crossplane, &slug).await.expect("a blueprint");
         let documents = Ok(mk_definition());
-        self.publish_with(&slug, &mk_content("v1"), &documents).await.expect("a version");
+        let mut own = mk_content("own");
+        let mut parameters = own.parameter_schema.parameters().to_vec();
+        parameters.push(Parameter {
+            name: provider_config::PARAMETER.to_owned(),
+            kind: ParameterType::String,
+            required: false,
+            default: None,
+        });
+        own.parameter_schema = ParameterSchema::new(parameters).expect("a valid schema");
+        for content in [own, mk_content("v1")] {
+            self.publish_with(&slug, &content, &documents).await.expect("a version");
+        }
         slug
+    }
+
+    /// A project with a second credential of the same provider.
+    async fn furnished_with_two(&self) -> (String, CloudCredentialId, CloudCredentialId) {
+        let (project, first) = self.furnished_managed().await;
+        let second = self.create_credential("local", &self.fresh_name("credential")).await;
+        let second = second.expect("a credential");
+        self.assign(&project, second).await.expect("an assignment");
+        (project, first, second)
+    }
+
+    /// What the resources of a project use, by ProviderConfig.
+    async fn configs(&self, project: ProjectId) -> Vec<(String, CloudCredentialId)> {
+        let mut uses = Vec::new();
+        let mut rule = |found: &ProjectNamespace| {
+            uses = found.uses.iter().map(|one| (one.config.clone(), one.credential_id)).collect();
+            Ok(Commit::default())
+        };
+        let decided = self.store.placement.decide_project_namespace(project, &mut rule).await;
+        decided.expect("a decision");
+        uses
     }
 
     fn key_with(&self, project: &str, blueprint: &str, credential: &str) -> DeclareKey {
@@ -64,7 +102,11 @@ pub(super) async fn what_a_version_is_made_into_comes_back(world: &World) {
     let blueprint =
         world.store.kind::<Blueprint>().fetch(&slug, false).await.expect("a fetch").expect("it is");
     let version = world.store.catalog.version_fetch(blueprint.id, "v1").await.expect("a fetch");
-    assert_eq!(version.expect("the version is there").composite, Some(mk_definition()));
+    let version = version.expect("the version is there");
+    assert_eq!(version.composite, Some(mk_definition()));
+    assert!(!version.own_provider_config);
+    let own = world.store.catalog.version_fetch(blueprint.id, "own").await.expect("a fetch");
+    assert!(own.expect("the version is there").own_provider_config);
     let refusal = world.publish(&slug, &mk_content("v2")).await;
     assert_eq!(refused(refusal), ErrorKind::XrdInvalid, "documents that could not be read");
 
@@ -73,7 +115,7 @@ pub(super) async fn what_a_version_is_made_into_comes_back(world: &World) {
     let declared = world.declare_by(&key).await.expect("a declaration");
     let snapshot = world.snapshot(declared.attempt).await;
     assert_eq!(snapshot.blueprint.composite_type, Some(mk_definition().composite_type));
-    assert!(snapshot.blueprint.cloud_tags);
+    assert!(snapshot.blueprint.cloud_tags && !snapshot.blueprint.own_provider_config);
     let (project, credential) = world.furnished().await;
     let key = world.key_with(&project, &slug, &credential.to_string());
     let refusal = world.declare_by(&key).await;
@@ -156,12 +198,10 @@ pub(super) async fn the_facts_of_a_cloud_are_those_in_effect(world: &World) {
 
 pub(super) async fn a_second_credential_of_a_provider_is_refused(world: &World) {
     let slug = world.crossplane_blueprint().await;
-    let (project, first) = world.furnished_managed().await;
+    let (project, first, second) = world.furnished_with_two().await;
     let (local, _) = world.furnished().await;
-    let second = world.create_credential("local", &world.fresh_name("credential")).await;
-    let second = second.expect("a credential");
-    for (project, credential) in [(&project, second), (&local, first), (&local, second)] {
-        world.assign(project, credential).await.expect("an assignment");
+    for credential in [first, second] {
+        world.assign(&local, credential).await.expect("an assignment");
     }
     let declare = async |credential: &dyn ToString| -> Result<Declared, Error> {
         world.declare_by(&world.key_with(&project, &slug, &credential.to_string())).await
@@ -180,13 +220,69 @@ pub(super) async fn a_second_credential_of_a_provider_is_refused(world: &World) 
     assert_eq!(refused(declare(&second).await), conflict);
 }
 
+/// A version that takes the name of its ProviderConfig shares none, whatever others use.
+pub(super) async fn a_credential_has_a_provider_config_of_its_own(world: &World) {
+    let slug = world.crossplane_blueprint().await;
+    let (project, first, second) = world.furnished_with_two().await;
+    let declare = async |version: &str, credential: CloudCredentialId| {
+        let key = world.key_with(&project, &slug, &credential.to_string());
+        world.declare_by(&DeclareKey { version: Some(version.to_owned()), ..key }).await
+    };
+    let conflict = ErrorKind::ProviderConfigConflict;
+    let own_second = declare("own", second).await.expect("the first of all");
+    let snapshot = world.snapshot(own_second.attempt).await;
+    assert!(snapshot.blueprint.own_provider_config);
+    let shared_first = declare("v1", first).await.expect("nobody shares it yet");
+    assert_eq!(refused(declare("v1", second).await), conflict);
+    for credential in [first, second] {
+        declare("own", credential).await.expect("beside the shared one");
+    }
+    let own = |credential| (provider_config::name("local", Some(credential)), credential);
+    let id = snapshot.resource.project_id;
+    let uses = [("local".to_owned(), first), own(first), own(second)];
+    assert_eq!(world.configs(id).await, uses, "each once");
+
+    // A retry may change the version, and is held to the same.
+    world.fail(own_second.attempt, "sold out").await;
+    let corrected = async |declared: &Declared, version: &str| {
+        world.correct(declared.resource, json!({ "version": version })).await
+    };
+    assert_eq!(refused(corrected(&own_second, "v1").await), conflict);
+    world.fail(shared_first.attempt, "sold out").await;
+    corrected(&shared_first, "own").await.expect("it gives the shared one up");
+    assert_eq!(refused(corrected(&own_second, "v1").await), conflict, "once it is gone");
+    world.drive(shared_first.attempt, Phase::Deleted).await;
+    corrected(&own_second, "v1").await.expect("nobody uses it");
+    assert_eq!(refused(declare("v1", first).await), conflict, "of the attempt that follows");
+    declare("v1", second).await.expect("the same credential");
+}
+
+/// Two retries that change to the shared ProviderConfig lock no common project.
+pub(super) async fn two_retries_with_two_credentials_at_once(world: &Arc<World>) {
+    let slug = world.crossplane_blueprint().await;
+    let (project, first, second) = world.furnished_with_two().await;
+    let mut retries = Vec::new();
+    for credential in [first, second] {
+        let key = world.key_with(&project, &slug, &credential.to_string());
+        let key = DeclareKey { version: Some("own".to_owned()), ..key };
+        let declared = world.declare_by(&key).await.expect("a declaration");
+        world.fail(declared.attempt, "sold out").await;
+        let world = Arc::clone(world);
+        retries.push(
+            async move { world.correct(declared.resource, json!({ "version": "v1" })).await },
+        );
+    }
+    let [a, b] = <[_; 2]>::try_from(retries).ok().expect("two of them");
+    let (a, b) = at_once(a, b).await;
+    assert_ne!(a.is_ok(), b.is_ok(), "{a:?} {b:?}");
+    let loser = if a.is_err() { refused(a) } else { refused(b) };
+    assert_eq!(loser, ErrorKind::ProviderConfigConflict);
+}
+
 /// Under the project's lock, the first declaration determines the credential.
 pub(super) async fn two_credentials_of_a_provider_at_once(world: &Arc<World>) {
     let slug = world.crossplane_blueprint().await;
-    let (project, first) = world.furnished_managed().await;
-    let second = world.create_credential("local", &world.fresh_name("credential")).await;
-    let second = second.expect("a credential");
-    world.assign(&project, second).await.expect("an assignment");
+    let (project, first, second) = world.furnished_with_two().await;
     let declare = |credential: String| {
         let (world, key) = (Arc::clone(world), world.key_with(&project, &slug, &credential));
         async move { world.declare_by(&key).await }

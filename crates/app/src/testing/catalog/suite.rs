@@ -18,6 +18,7 @@ pub(in crate::testing) async fn conformance(world: &World) {
     composites::what_a_version_is_made_into_comes_back(world).await;
     composites::the_facts_of_a_cloud_are_those_in_effect(world).await;
     composites::a_second_credential_of_a_provider_is_refused(world).await;
+    composites::a_credential_has_a_provider_config_of_its_own(world).await;
     sequential::a_retired_version_is_not_declared_from(world).await;
     sequential::a_label_is_defined_once(world).await;
     sequential::pages_give_each_row_once(world).await;
@@ -43,6 +44,7 @@ pub(in crate::testing) async fn races(world: &Arc<World>) {
     raced::publish_with_publish(world).await;
     raced::retire_with_declare(world).await;
     composites::two_credentials_of_a_provider_at_once(world).await;
+    composites::two_retries_with_two_credentials_at_once(world).await;
     raced::two_requests_with_one_key(world).await;
     raced::two_answers_of_one_key(world).await;
 }

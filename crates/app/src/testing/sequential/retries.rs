@@ -1,35 +1,13 @@
 //! Failures that stay on record, and retries that correct a declaration.
 
-use std::collections::BTreeMap;
-
-use serde_json::{Value, json};
+use serde_json::json;
 use slipway_core::broker::event;
-use slipway_core::broker::observation::{CompositeReport, LiveComposite};
-use slipway_core::broker::retry::{self, Corrections, RetrySnapshot};
-use slipway_core::ids::{DeletionId, ResourceId};
-use slipway_core::nodes::token::Carried;
-use slipway_core::text::Reason;
 use slipway_core::{ErrorKind, Phase};
 
 use crate::access::port::{AuditFilter, AuditOrder};
-use crate::broker::port::{AttemptFilter, RetryKey};
-use crate::ports::store::{Error, Page};
-use crate::testing::world::{World, operator, refused};
-
-async fn correct(world: &World, resource: ResourceId, corrections: Value) -> Result<(), Error> {
-    let mut parameters: BTreeMap<String, Value> =
-        serde_json::from_value(corrections).expect("an object");
-    let version = parameters.remove("version");
-    let version = version.and_then(|version| version.as_str().map(str::to_owned));
-    let key = RetryKey { resource, version: version.clone() };
-    let corrections = Corrections { version, parameters };
-    let reason = Reason::parse("a typo").expect("a valid reason");
-    let id = DeletionId::new(world.uuid());
-    let mut rule = |snapshot: &RetrySnapshot| {
-        retry::request_corrected(snapshot, &corrections, id, &reason, &operator())
-    };
-    world.store.broker.decide_retry(&key, &mut rule).await
-}
+use crate::broker::port::AttemptFilter;
+use crate::ports::store::Page;
+use crate::testing::world::{World, refused};
 
 /// The reason, what was observed and the history of a failed attempt stay when another
 /// follows it, which has the corrected values; events say of which resource they are.
@@ -37,34 +15,23 @@ pub(super) async fn a_failure_stays_on_record_and_a_retry_corrects_it(world: &Wo
     let before = world.relay_all(0).await.last().map_or(0, |event| event.position);
     let declared = world.enrolling().await;
     let handle = world.snapshot(declared.attempt).await.resource.handle.to_string();
-    let failed = CompositeReport::Present(Box::new(LiveComposite {
-        uid: "one".to_owned(),
-        ready: false,
-        failure: Some("size 3 is sold out".to_owned()),
-        terminating: false,
-        owned_hash: "same".to_owned(),
-        carried: Carried::Nothing,
-        injected: None,
-        evidence: json!({ "conditions": [{ "type": "ProvisioningFailed" }] }),
-    }));
     assert_eq!(
-        refused(correct(world, declared.resource, json!({ "size": 4 })).await),
+        refused(world.correct(declared.resource, json!({ "size": 4 })).await),
         ErrorKind::NothingToRetry
     );
-    let claimed = world.claim_now(declared.attempt).await;
-    world.tick_seeing(claimed, &failed).await.expect("a tick");
+    world.fail(declared.attempt, "size 3 is sold out").await;
 
     for (corrections, kind) in [
         (json!({ "size": "four" }), ErrorKind::ParameterValuesInvalid),
         (json!({ "colour": 1 }), ErrorKind::ParameterValuesInvalid),
         (json!({ "version": "v9" }), ErrorKind::BlueprintNotFound),
     ] {
-        let outcome = correct(world, declared.resource, corrections.clone()).await;
+        let outcome = world.correct(declared.resource, corrections.clone()).await;
         assert_eq!(refused(outcome), kind, "{corrections}");
         let attempt = world.snapshot(declared.attempt).await.attempt;
         assert_eq!((attempt.phase(), attempt.correction()), (Phase::Failed, None), "{corrections}");
     }
-    correct(world, declared.resource, json!({ "size": 4 })).await.expect("a retry");
+    world.correct(declared.resource, json!({ "size": 4 })).await.expect("a retry");
     let leaving = world.snapshot(declared.attempt).await.attempt;
     let next = leaving.correction().expect("what the next one is made of");
     assert_eq!(next.parameter_values.as_map()["size"], 4);

@@ -125,14 +125,14 @@ pub fn project(
     found
 }
 
-/// The phase of a provider, and its problem if it has one.
+/// The phase of a ProviderConfig, by name, and its problem if it has one.
 fn provider(status: &ProviderStatus) -> (String, Value) {
     let phase = status.phase;
     let shown = match &status.problem {
         Some(problem) => format!("{phase}: {problem}"),
         None => phase.to_string(),
     };
-    (status.provider.clone(), json!(shown))
+    (status.config.clone(), json!(shown))
 }
 
 pub fn cluster(cluster: &Cluster, facts: &ClusterFacts) -> Explanation {

@@ -199,9 +199,10 @@ impl<'a> View<'a> {
     fn all_readable(&mut self, kind: SharedKind) -> bool {
         let sources: Vec<_> =
             self.observed.unreadable.keys().filter(|source| source.kind == kind).cloned().collect();
+        let recorded = &self.project_namespace.assignment.status.providers;
         let concerned = |source: &Source| match &source.provider {
             None => true,
-            Some(provider) => self.project_namespace.assignment.status.provider(provider).is_some(),
+            Some(provider) => recorded.iter().any(|status| status.provider == *provider),
         };
         let blocking: Vec<_> = sources.into_iter().filter(concerned).collect();
         blocking.iter().for_each(|source| {
@@ -285,8 +286,8 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Creates secrets and ProviderConfigs of the providers in use, and releases those
-    /// that no resource uses any more. A release is recorded before its first removal.
+    /// Creates the ProviderConfigs in use with their secrets, and releases those that no
+    /// resource uses any more. A release is recorded before its first removal.
     fn providers(
         &mut self,
         wanted: &[Desired],
@@ -294,30 +295,35 @@ impl<'a> View<'a> {
     ) -> Vec<ProviderStatus> {
         let mut statuses = Vec::new();
         for used in &self.project_namespace.uses {
-            let of_use = |kind: SharedKind| {
-                wanted.iter().find(|want| {
-                    want.key.kind == kind && want.provider.as_deref() == Some(&*used.provider)
-                })
+            let config = wanted.iter().find(|want| {
+                want.key.kind == SharedKind::ProviderConfig
+                    && want.key.provider.as_ref() == Some(&used.provider)
+                    && want.key.name == used.config
+            });
+            let secret = config.and_then(|config| config.secret.as_ref());
+            let secret = wanted.iter().find(|want| {
+                want.key.kind == SharedKind::ExternalSecret && Some(&want.key.name) == secret
+            });
+            let problem = match (secret, config) {
+                (Some(secret), Some(config)) => self.provider(secret, config, actions),
+                _ => Some(
+                    "its cloud or credential does not say how to reach this provider".to_owned(),
+                ),
             };
-            let problem =
-                match (of_use(SharedKind::ExternalSecret), of_use(SharedKind::ProviderConfig)) {
-                    (Some(secret), Some(config)) => self.provider(secret, config, actions),
-                    _ => Some(
-                        "its cloud or credential does not say how to reach this provider"
-                            .to_owned(),
-                    ),
-                };
             let phase =
                 if problem.is_none() { ProviderPhase::Ready } else { ProviderPhase::Waiting };
             statuses.push(ProviderStatus {
                 provider: used.provider.clone(),
+                config: used.config.clone(),
                 credential_id: used.credential_id,
                 phase,
                 problem,
             });
         }
         self.release(wanted, &mut statuses, actions);
-        statuses.sort_by(|one, other| one.provider.cmp(&other.provider));
+        statuses.sort_by(|one, other| {
+            (&one.provider, &one.config).cmp(&(&other.provider, &other.config))
+        });
         statuses
     }
 
@@ -334,7 +340,11 @@ impl<'a> View<'a> {
             match self.want(want) {
                 Need::Fulfilled => {}
                 Need::Put => {
-                    actions.push(PlacementAction::Put(want.key.clone()));
+                    let put = PlacementAction::Put(want.key.clone());
+                    // Two ProviderConfigs may read one secret.
+                    if !actions.contains(&put) {
+                        actions.push(put);
+                    }
                     return Some(format!("{} is being applied", shown(&want.key)));
                 }
                 Need::Blocked => {
@@ -372,9 +382,8 @@ impl<'a> View<'a> {
         let surplus = self.ours(SharedKind::ProviderConfig).filter(|(key, _)| !is_wanted(key));
         for (key, seen) in surplus.collect::<Vec<_>>() {
             configs_left = true;
-            let recorded = key.provider.as_deref().and_then(|provider| before.provider(provider));
-            let Some(recorded) = recorded else {
-                // No recorded provider explains it, so it is left alone.
+            let Some(recorded) = before.provider(key) else {
+                // No recorded use explains it, so it is left alone.
                 continue;
             };
             if recorded.phase == ProviderPhase::Releasing && !seen.terminating {

@@ -38,7 +38,8 @@ impl Load for &DeclareKey {
 
 /// The resource of a retry, locked, with what its corrected declaration is checked
 /// against. The project is not locked: who has locked it waits for no resource, and what
-/// the resource uses of the project cannot be withdrawn while it uses it.
+/// the resource uses of the project cannot be withdrawn while it uses it. Another version
+/// may use the shared ProviderConfig for the first time, see [`conflict`].
 pub(crate) struct Corrected<'a> {
     pub(crate) blueprints: &'a Blueprints,
     pub(crate) key: &'a RetryKey,
@@ -89,7 +90,7 @@ async fn snapshot(
     };
     let conflict = match (project, &blueprint, &credential) {
         (Some(project), Some(blueprint), Some(credential))
-            if blueprint.engine == Engine::Crossplane =>
+            if blueprint.engine == Engine::Crossplane && !blueprint.own_provider_config =>
         {
             conflict(connection, project, credential).await?
         }
@@ -142,23 +143,32 @@ async fn holder(
     row.map(|row| row.try_get("id")).transpose()
 }
 
-/// A resource of the project whose composite would read the same ProviderConfig
-/// and needs another credential in it. All attempts of a resource use one
-/// credential, so any of them will do.
+/// A resource of the project whose attempt, or the one that a corrected retry makes next,
+/// reads the shared ProviderConfig and needs another credential in it. The lock of the
+/// placement serialises those who ask, since a retry does not lock the project.
 async fn conflict(
     connection: &mut Connection,
     project: Uuid,
     wanted: &CredentialView,
 ) -> Result<Option<CredentialConflict>, Failure> {
+    sqlx::query(sql!(
+        "SELECT project_id FROM cluster_assignments WHERE project_id = $1",
+        for_update
+    ))
+    .bind(project)
+    .fetch_optional(&mut *connection)
+    .await?;
     let row = sqlx::query(
         "SELECT r.id, k.name FROM resources r \
-         JOIN provisioned_resources a ON a.resource_id = r.id \
+         JOIN provisioned_resources a ON a.resource_id = r.id AND a.status <> 'Deleted' \
          JOIN blueprint_versions v ON v.id = a.blueprint_version_id \
+         LEFT JOIN blueprint_versions n ON n.id = a.next_blueprint_version_id \
          JOIN blueprints b ON b.id = v.blueprint_id \
          JOIN cloud_credentials k ON k.id = a.cloud_credential_id \
          JOIN clouds c ON c.id = k.cloud_id \
          WHERE r.project_id = $1 AND r.deleted_at IS NULL AND b.engine = 'crossplane' \
-         AND c.provider = $2 AND k.id <> $3 ORDER BY r.id LIMIT 1",
+         AND c.provider = $2 AND k.id <> $3 \
+         AND (v.own_provider_config = 0 OR n.own_provider_config = 0) ORDER BY r.id LIMIT 1",
     )
     .bind(project)
     .bind(&wanted.provider)

@@ -23,7 +23,8 @@ use crate::fault::Fault;
 macro_rules! select_version {
     () => {
         "SELECT id, revision, blueprint_id, version, xrd, composition, parameter_schema, \
-         injection_strategy, mesh_role, provider_kinds, install_definitions, published_at, retired_at, \
+         injection_strategy, mesh_role, provider_kinds, install_definitions, own_provider_config, \
+         published_at, retired_at, \
          api_group AS v_api_group, api_version AS v_api_version, kind AS v_kind, \
          plural AS v_plural, scope AS v_scope, cloud_tags AS v_cloud_tags \
          FROM blueprint_versions "
@@ -117,6 +118,7 @@ fn version(row: &Row) -> Result<PublishedVersion, Fault> {
             install_definitions: rows::get::<i32>(row, "install_definitions")? != 0,
         },
         composite: version_hydrate::composite_definition(row)?,
+        own_provider_config: rows::get::<i32>(row, "own_provider_config")? != 0,
         revision: Revision(rows::get(row, "revision")?),
         published_at: rows::time(row, "published_at")?,
         retired_at: rows::time_or_null(row, "retired_at")?,
@@ -156,6 +158,7 @@ const VERSION_INSERT: RowSet<PublishedVersion> = insert_rows!(guarded, "blueprin
     scope: text = composite(version).map(|kind| kind.scope),
     cloud_tags: integer = version.composite.as_ref().map(|found| i32::from(found.cloud_tags)),
     install_definitions: integer = i32::from(version.content.install_definitions),
+    own_provider_config: integer = i32::from(version.own_provider_config),
 });
 
 fn composite(version: &PublishedVersion) -> Option<&CompositeType> {

@@ -9,6 +9,7 @@ use slipway_core::broker::phase::Phase;
 use slipway_core::catalog::blueprint_version::{CompositeType, Engine};
 use slipway_core::ids::{CloudCredentialId, CloudId, ClusterId, ProjectId};
 use slipway_core::placement::cluster::Candidate;
+use slipway_core::placement::provider_config;
 use slipway_core::placement::shared_objects::{ProjectNamespace, ProviderUse};
 use slipway_durable::database::End;
 use sqlx::Row as _;
@@ -64,12 +65,14 @@ macro_rules! select {
 }
 
 /// The clouds and credentials used by resources whose absence is not proven for
-/// good, as [`users::placed_resources`] counts them.
+/// good, as [`users::placed_resources`] counts them. By provider, the shared ProviderConfig
+/// before those of credentials.
 macro_rules! uses {
     ($which:literal) => {
         concat!(
             "SELECT DISTINCT a.project_id, c.provider, c.id AS cloud_id, c.endpoint, \
-             k.id AS credential_id, k.kv_mount, k.kv_path FROM provisioned_resources a \
+             k.id AS credential_id, k.kv_mount, k.kv_path, v.own_provider_config \
+             FROM provisioned_resources a \
              JOIN cluster_assignments s ON s.project_id = a.project_id \
              JOIN blueprint_versions v ON v.id = a.blueprint_version_id \
              JOIN blueprints b ON b.id = v.blueprint_id AND b.engine = $2 \
@@ -77,7 +80,7 @@ macro_rules! uses {
              JOIN clouds c ON c.id = k.cloud_id WHERE ",
             $which,
             " AND (a.status <> $3 OR (a.absence_proven_at IS NULL AND a.due_at IS NOT NULL)) \
-             ORDER BY c.provider, k.id"
+             ORDER BY c.provider, v.own_provider_config, k.id"
         )
     };
 }
@@ -130,9 +133,11 @@ async fn used(
         let project: Uuid = row.try_get("project_id")?;
         let uses = uses.entry(project).or_default();
         let used = hydrate(row, "credential_id", one_use)?;
-        // One credential for each provider: an older declaration may have left
-        // a second one, and the two must not alternately overwrite each other.
-        if uses.last().is_none_or(|last| last.provider != used.provider) {
+        // One credential for each ProviderConfig: one that awaits its deletion verification
+        // may be a second one, and the two must not alternately overwrite each other.
+        let is_other =
+            |last: &ProviderUse| (&last.provider, &last.config) != (&used.provider, &used.config);
+        if uses.last().is_none_or(is_other) {
             uses.push(used);
         }
     }
@@ -140,11 +145,15 @@ async fn used(
 }
 
 fn one_use(row: &Row) -> Result<ProviderUse, Fault> {
+    let provider: String = rows::get(row, "provider")?;
+    let credential_id = CloudCredentialId::new(rows::get(row, "credential_id")?);
+    let own = rows::get::<i32>(row, "own_provider_config")? != 0;
     Ok(ProviderUse {
-        provider: rows::get(row, "provider")?,
+        config: provider_config::name(&provider, own.then_some(credential_id)),
+        provider,
         cloud_id: CloudId::new(rows::get(row, "cloud_id")?),
         endpoint: rows::json(row, "endpoint")?,
-        credential_id: CloudCredentialId::new(rows::get(row, "credential_id")?),
+        credential_id,
         kv_mount: rows::get(row, "kv_mount")?,
         kv_path: rows::get(row, "kv_path")?,
     })

@@ -7,6 +7,7 @@ use uuid::Uuid;
 use super::*;
 use crate::fixtures::{at, mk_actor};
 use crate::ids::{CloudCredentialId, CloudId, ClusterId, ProjectId, Revision};
+use crate::placement::provider_config;
 use crate::placement::shared_objects::ProviderUse;
 
 const PROJECT: ProjectId = ProjectId::new(Uuid::from_u128(7));
@@ -32,15 +33,40 @@ fn project_namespace(providers: &[&str]) -> ProjectNamespace {
     }
 }
 
-fn used(provider: &str) -> ProviderUse {
+/// `hetzner` is the shared ProviderConfig, with credential 10; `hetzner/11` is that of
+/// credential 11.
+fn used(what: &str) -> ProviderUse {
+    let (provider, own) = match what.split_once('/') {
+        Some((provider, number)) => (provider, Some(number.parse().unwrap())),
+        None => (what, None),
+    };
+    let number: u128 = own.unwrap_or(10);
+    let credential_id = CloudCredentialId::new(Uuid::from_u128(number));
     ProviderUse {
         provider: provider.to_owned(),
+        config: provider_config::name(provider, own.map(|_| credential_id)),
         cloud_id: CloudId::new(Uuid::from_u128(9)),
         endpoint: Map::new(),
-        credential_id: CloudCredentialId::new(Uuid::from_u128(10)),
+        credential_id,
         kv_mount: "kv".to_owned(),
-        kv_path: provider.to_owned(),
+        kv_path: format!("{provider}-{number}"),
     }
+}
+
+/// The shared ProviderConfig of hetzner and that of credential 10 read one secret.
+const USES: [&str; 5] = ["aws", "hetzner", "hetzner/10", "hetzner/11", "hetzner/12"];
+
+/// Those of the bits that are set.
+fn some_uses(bits: usize) -> Vec<&'static str> {
+    USES.into_iter().enumerate().filter(|(bit, _)| bits >> bit & 1 == 1).map(|(_, it)| it).collect()
+}
+
+fn secret(used: &ProviderUse) -> SharedKey {
+    key(SharedKind::ExternalSecret, &format!("secret-{}", used.kv_path), None)
+}
+
+fn config(used: &ProviderUse) -> SharedKey {
+    key(SharedKind::ProviderConfig, &used.config, Some(&used.provider))
 }
 
 fn key(kind: SharedKind, name: &str, provider: Option<&str>) -> SharedKey {
@@ -56,22 +82,20 @@ fn desired(project_namespace: &ProjectNamespace) -> Vec<Desired> {
     if project_namespace.is_leaving() {
         return Vec::new();
     }
-    let mut keys = vec![
+    let mut keys = BTreeMap::from([
         (key(SharedKind::Namespace, NAMESPACE, None), None),
         (key(SharedKind::RoleBinding, "viewers", None), None),
         (key(SharedKind::ResourceQuota, "quota", None), None),
-    ];
+    ]);
     for used in &project_namespace.uses {
-        let provider = Some(&*used.provider);
-        let secret = format!("secret-{}", used.provider);
-        keys.push((key(SharedKind::ExternalSecret, &secret, None), provider));
-        keys.push((key(SharedKind::ProviderConfig, &used.provider, provider), provider));
+        keys.insert(secret(used), None);
+        keys.insert(config(used), Some(secret(used).name));
     }
     let status = &project_namespace.assignment.status;
-    let want = |(key, provider): (SharedKey, Option<&str>)| Desired {
+    let want = |(key, secret): (SharedKey, Option<String>)| Desired {
         hash: hash(status.removals_of(&key)),
         key,
-        provider: provider.map(str::to_owned),
+        secret,
     };
     keys.into_iter().map(want).collect()
 }
@@ -155,11 +179,7 @@ impl World {
         let inside = |kind| self.observed.objects.keys().any(|key| key.kind == kind);
         match key.kind {
             SharedKind::ProviderConfig => {
-                let used = self
-                    .project_namespace
-                    .uses
-                    .iter()
-                    .any(|used| Some(&used.provider) == key.provider.as_ref());
+                let used = self.project_namespace.uses.iter().any(|used| config(used) == *key);
                 assert!(
                     !used || self.project_namespace.is_leaving(),
                     "a ProviderConfig in use goes"
@@ -170,6 +190,11 @@ impl World {
             }
             SharedKind::ExternalSecret if self.project_namespace.is_leaving() => {
                 assert!(!inside(SharedKind::ProviderConfig), "a secret before its user");
+            }
+            SharedKind::ExternalSecret => {
+                let mut readers = USES.into_iter().map(used).filter(|used| secret(used) == *key);
+                let there = readers.find(|used| self.observed.objects.contains_key(&config(used)));
+                assert_eq!(there, None, "a secret before its user");
             }
             SharedKind::Namespace => {
                 assert!(
@@ -191,8 +216,13 @@ impl World {
         self.project_namespace.assignment.namespace_phase
     }
 
-    fn provider(&self, name: &str) -> Option<ProviderPhase> {
-        self.project_namespace.assignment.status.provider(name).map(|status| status.phase)
+    fn provider(&self, what: &str) -> Option<ProviderPhase> {
+        let status = &self.project_namespace.assignment.status;
+        status.provider(&config(&used(what))).map(|status| status.phase)
+    }
+
+    fn uses(&mut self, what: &[&str]) {
+        self.project_namespace.uses = what.iter().map(|what| used(what)).collect();
     }
 }
 
@@ -235,6 +265,33 @@ fn a_provider_goes_with_its_last_user_and_its_release_is_recorded_first() {
 }
 
 #[test]
+fn each_credential_of_a_provider_goes_with_its_last_user() {
+    let mut world = World::new(&["hetzner", "hetzner/10", "hetzner/11"]);
+    let mut puts = Vec::new();
+    (0..6).for_each(|_| puts.extend(world.pass()));
+    let put = PlacementAction::Put(secret(&used("hetzner")));
+    assert_eq!(puts.iter().filter(|action| **action == put).count(), 1, "one secret for two");
+    for what in ["hetzner", "hetzner/10", "hetzner/11"] {
+        assert_eq!(world.provider(what), Some(ProviderPhase::Ready), "{what}");
+    }
+    world.uses(&["hetzner/10"]);
+    assert!(world.pass().is_empty(), "recorded before anything goes");
+    for what in ["hetzner", "hetzner/11"] {
+        assert_eq!(world.provider(what), Some(ProviderPhase::Releasing), "{what}");
+    }
+    world.converge();
+    assert_eq!(world.provider("hetzner/10"), Some(ProviderPhase::Ready));
+    let has = |world: &World, key: SharedKey| world.observed.objects.contains_key(&key);
+    assert!(has(&world, config(&used("hetzner/10"))) && has(&world, secret(&used("hetzner"))));
+    assert!(!has(&world, config(&used("hetzner"))) && !has(&world, config(&used("hetzner/11"))));
+    assert!(!has(&world, secret(&used("hetzner/11"))));
+    let keys = [config(&used("hetzner")), config(&used("hetzner/11"))];
+    let [shared, own] = keys.map(|key| key.counted_as());
+    assert_eq!(shared, "ProviderConfig/hetzner", "as earlier versions counted it");
+    assert_eq!(own, "ProviderConfig/hetzner/hetzner-00000000000b");
+}
+
+#[test]
 fn one_that_is_used_again_is_put_back_before_it_counts() {
     let mut world = World::new(&["hetzner"]);
     world.converge();
@@ -252,13 +309,14 @@ fn one_that_is_used_again_is_put_back_before_it_counts() {
 fn a_missing_secret_holds_its_provider_and_nothing_else() {
     let mut world = World::new(&["aws", "hetzner"]);
     world.converge();
-    let secret = key(SharedKind::ExternalSecret, "secret-aws", None);
+    let secret = secret(&used("aws"));
     world.observed.objects.get_mut(&secret).unwrap().ready = Some(Err("no such path".to_owned()));
     world.pass();
     assert_eq!(world.phase(), NamespacePhase::Ready);
     assert_eq!(world.provider("aws"), Some(ProviderPhase::Waiting));
     assert_eq!(world.provider("hetzner"), Some(ProviderPhase::Ready));
-    let status = world.project_namespace.assignment.status.provider("aws").unwrap();
+    let status = &world.project_namespace.assignment.status;
+    let status = status.provider(&config(&used("aws"))).unwrap();
     assert!(status.problem.as_ref().unwrap().contains("no such path"), "{status:?}");
 }
 
@@ -301,6 +359,7 @@ fn what_cannot_be_listed_is_neither_made_nor_taken_for_gone() {
     world.project_namespace.resources = 0;
     world.project_namespace.assignment.status.providers = vec![ProviderStatus {
         provider: "hetzner".to_owned(),
+        config: "hetzner".to_owned(),
         credential_id: CloudCredentialId::new(Uuid::from_u128(10)),
         phase: ProviderPhase::Releasing,
         problem: None,
@@ -350,29 +409,29 @@ proptest! {
     /// (see [`World::check`]).
     #[test]
     fn any_fair_world_converges(
-        noise in proptest::collection::vec((0usize..8, 0usize..4), 0..30),
-        used_at_the_end in any::<bool>(),
+        noise in proptest::collection::vec((0usize..32, 0usize..4), 0..30),
+        used_at_the_end in 0usize..32,
         leaves in any::<bool>(),
     ) {
-        let mut world = World::new(&["aws", "hetzner"]);
+        let mut world = World::new(&["aws", "hetzner", "hetzner/11"]);
         for (at, what) in noise {
             world.pass();
-            let key = world.observed.objects.keys().nth(at).cloned();
+            let key = world.observed.objects.keys().nth(at % 13).cloned();
             if let Some(key) = key {
                 match what {
                     0 => { world.observed.objects.remove(&key); }
                     1 => world.observed.objects.get_mut(&key).unwrap().hash = None,
                     2 => world.observed.objects.get_mut(&key).unwrap().terminating = true,
-                    _ => world.project_namespace.uses.truncate(at % 3),
+                    _ => world.uses(&some_uses(at)),
                 }
             }
         }
         // Terminating objects are gone at last.
         world.observed.objects.retain(|_, seen| !seen.terminating);
-        world.project_namespace.uses = if used_at_the_end { vec![used("aws")] } else { Vec::new() };
-        world.project_namespace.resources = i64::from(used_at_the_end && !leaves);
+        let at_the_end = if leaves { Vec::new() } else { some_uses(used_at_the_end) };
+        world.uses(&at_the_end);
+        world.project_namespace.resources = i64::try_from(at_the_end.len()).unwrap();
         if leaves {
-            world.project_namespace.uses.clear();
             world.project_namespace.project_deleted_at = Some(world.project_namespace.now);
         }
         world.converge();
@@ -382,8 +441,14 @@ proptest! {
             prop_assert_eq!(world.phase(), NamespacePhase::Deleted);
         } else {
             prop_assert_eq!(world.phase(), NamespacePhase::Ready);
-            let ready = used_at_the_end.then_some(ProviderPhase::Ready);
-            prop_assert_eq!(world.provider("aws"), ready);
+            for what in USES {
+                let ready = at_the_end.contains(&what).then_some(ProviderPhase::Ready);
+                prop_assert_eq!(world.provider(what), ready, "{}", what);
+            }
+            let wanted: Vec<_> =
+                desired(&world.project_namespace).into_iter().map(|want| want.key).collect();
+            let there: Vec<_> = world.observed.objects.keys().cloned().collect();
+            prop_assert_eq!(there, wanted, "all of it, and nothing else");
         }
     }
 }

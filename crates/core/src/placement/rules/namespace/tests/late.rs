@@ -25,8 +25,8 @@ struct Late {
     puts: Vec<(SharedKey, Option<Object>, u64)>,
     /// Earlier observations, on which a slow replica may still decide.
     observations: Vec<SharedObjects>,
-    /// Providers whose resources were admitted and still use them.
-    admitted: BTreeSet<String>,
+    /// What admitted resources use, as [`used`] reads it.
+    admitted: BTreeSet<&'static str>,
 }
 
 impl Late {
@@ -112,22 +112,24 @@ impl Late {
     /// Resources begin where their provider is Ready, and stay.
     fn admit(&mut self) {
         let status = &self.project_namespace.assignment.status;
-        let ready = |used: &&ProviderUse| {
-            let status = status.provider(&used.provider);
-            status.is_some_and(|status| status.phase == ProviderPhase::Ready)
+        let ready = |what: &&str| {
+            let used = used(what);
+            let status = status.provider(&config(&used));
+            self.project_namespace.uses.contains(&used)
+                && status.is_some_and(|status| status.phase == ProviderPhase::Ready)
         };
-        let ready = self.project_namespace.uses.iter().filter(ready);
-        self.admitted.extend(ready.map(|used| used.provider.clone()));
+        self.admitted.extend(USES.into_iter().filter(ready));
     }
 
-    fn uses(&mut self, providers: &[&str]) {
-        self.project_namespace.uses = providers.iter().map(|provider| used(provider)).collect();
-        self.project_namespace.resources = i64::try_from(providers.len()).unwrap();
-        self.admitted.retain(|provider| providers.contains(&&**provider));
+    fn uses(&mut self, what: &[&str]) {
+        self.project_namespace.uses = what.iter().map(|what| used(what)).collect();
+        self.project_namespace.resources = i64::try_from(what.len()).unwrap();
+        self.admitted.retain(|admitted| what.contains(admitted));
     }
 
     fn is_in_use(&self, key: &SharedKey) -> bool {
-        self.admitted.iter().any(|provider| key.name.ends_with(&**provider))
+        let mut admitted = self.admitted.iter().map(|what| used(what));
+        admitted.any(|used| [config(&used), secret(&used)].contains(key))
     }
 
     fn advance(&mut self, what: u8, at: usize) {
@@ -142,7 +144,7 @@ impl Late {
             7 if !self.removals.is_empty() => self.land_removal(at % self.removals.len()),
             8 => self.uses(&[]),
             9 => self.uses(&["aws"]),
-            10 => self.uses(&["aws", "hetzner"]),
+            10 => self.uses(&some_uses(at)),
             _ => {}
         }
     }
@@ -254,10 +256,10 @@ proptest! {
         for (what, at) in steps {
             late.advance(what, at);
         }
-        late.uses(if again { &["aws", "hetzner"] } else { &[] });
+        late.uses(if again { &USES } else { &[] });
         late.calm();
-        for provider in ["aws", "hetzner"] {
-            let phase = late.project_namespace.assignment.status.provider(provider);
+        for what in USES {
+            let phase = late.project_namespace.assignment.status.provider(&config(&used(what)));
             let phase = phase.map(|status| status.phase);
             prop_assert_eq!(phase, again.then_some(ProviderPhase::Ready));
         }

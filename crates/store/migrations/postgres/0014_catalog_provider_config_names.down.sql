@@ -1,0 +1,1 @@
+ALTER TABLE blueprint_versions DROP COLUMN own_provider_config;
