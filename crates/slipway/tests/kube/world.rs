@@ -132,30 +132,41 @@ impl World {
         let cloud =
             json!({ "name": "cloud", "provider": PROVIDER, "endpoint": { "region": "fsn1" } });
         self.make("/api/v1/clouds", cloud).await;
-        let credential = json!({ "cloud": "cloud", "name": "main" });
-        let credential = self.make("/api/v1/credentials", credential).await;
         self.make("/api/v1/projects", json!({ "name": PROJECT })).await;
-        let credential = credential["id"].as_str().unwrap();
-        let path = format!("/api/v1/projects/{PROJECT}/credentials/{credential}");
-        self.put(&path, json!({})).await;
+        self.make_credential("main").await;
         let cluster = json!({ "name": CLUSTER, "engine": "crossplane", "access": format!("kubeconfig/{CLUSTER}") });
         self.make("/api/v1/clusters", cluster).await;
         self.put(&format!("/api/v1/projects/{PROJECT}/cluster"), json!({ "cluster": CLUSTER }))
             .await;
-        let blueprint =
-            json!({ "slug": BLUEPRINT, "display_name": "Server", "engine": "crossplane" });
+        self.make_blueprint(BLUEPRINT, setup, &[]).await;
+    }
+
+    /// A credential of the cloud that the project may use.
+    pub(crate) async fn make_credential(&self, name: &str) {
+        let credential = json!({ "cloud": "cloud", "name": name });
+        let credential = self.make("/api/v1/credentials", credential).await;
+        let credential = credential["id"].as_str().unwrap();
+        let path = format!("/api/v1/projects/{PROJECT}/credentials/{credential}");
+        self.put(&path, json!({})).await;
+    }
+
+    /// A blueprint of the kind, with these parameters beside the usual ones.
+    pub(crate) async fn make_blueprint(&self, slug: &str, setup: Setup<'_>, parameters: &[Value]) {
+        let blueprint = json!({ "slug": slug, "display_name": "Server", "engine": "crossplane" });
         self.make("/api/v1/blueprints", blueprint).await;
         let size = json!({ "name": "size", "type": "integer", "required": false });
+        let usual = [size, standin_parameter()];
+        let parameters: Vec<_> = usual.iter().chain(parameters).collect();
         let version = json!({
             "version": "v1",
             "xrd": blueprint::definition(KIND).to_string(),
             "composition": blueprint::composition(KIND).to_string(),
-            "parameter_schema": { "parameters": [size, standin_parameter()] },
+            "parameter_schema": { "parameters": parameters },
             "injection_strategy": setup.strategy,
             "provider_kinds": [PROVIDER],
             "install_definitions": setup.install_definitions,
         });
-        self.make(&format!("/api/v1/blueprints/{BLUEPRINT}/versions"), version).await;
+        self.make(&format!("/api/v1/blueprints/{slug}/versions"), version).await;
     }
 
     pub(crate) async fn declare(&self, handle: &str, script: &str) -> String {
