@@ -395,6 +395,22 @@ impl<'a> View<'a> {
                 ..recorded.clone()
             });
         }
+        for recorded in &before.providers {
+            let kind = SharedKind::ProviderConfig;
+            let source = Source { kind, provider: Some(recorded.provider.clone()) };
+            let unread = self.observed.unreadable.get(&source);
+            let is_other = |status: &ProviderStatus| {
+                (&status.provider, &status.config) != (&recorded.provider, &recorded.config)
+            };
+            if let Some(problem) = unread.filter(|_| statuses.iter().all(is_other)) {
+                // Nobody knows whether it is gone, so it is not forgotten.
+                statuses.push(ProviderStatus {
+                    phase: ProviderPhase::Releasing,
+                    problem: Some(problem.clone()),
+                    ..recorded.clone()
+                });
+            }
+        }
         if configs_left || !self.all_readable(SharedKind::ProviderConfig) {
             return;
         }

@@ -291,6 +291,24 @@ fn each_credential_of_a_provider_goes_with_its_last_user() {
     assert_eq!(own, "ProviderConfig/hetzner/hetzner-00000000000b");
 }
 
+/// While the kind cannot be listed, what was made of it is not forgotten.
+#[test]
+fn a_release_waits_for_a_kind_that_cannot_be_listed() {
+    let mut world = World::new(&["hetzner"]);
+    world.converge();
+    let there = world.observed.objects.clone();
+    let source = config(&used("hetzner")).source();
+    world.observed.unreadable.insert(source, "forbidden".to_owned());
+    world.observed.objects.remove(&config(&used("hetzner")));
+    world.uses(&[]);
+    world.converge();
+    assert_eq!(world.provider("hetzner"), Some(ProviderPhase::Releasing));
+    assert!(world.observed.objects.contains_key(&secret(&used("hetzner"))));
+    world.observed = SharedObjects { objects: there, ..SharedObjects::default() };
+    world.converge();
+    assert_eq!((world.provider("hetzner"), world.observed.objects.len()), (None, 3));
+}
+
 #[test]
 fn one_that_is_used_again_is_put_back_before_it_counts() {
     let mut world = World::new(&["hetzner"]);
