@@ -16,17 +16,17 @@ use crate::nodes::Node;
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DeclareResource {
-    /// Project name or id.
+    /// The project: its name, its id or the beginning of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
     /// The name of the slot, unique in the project among the not deleted.
     #[schema(pattern = "^[a-z0-9]([a-z0-9-]*[a-z0-9])?$", max_length = 63)]
     pub handle: String,
-    /// Blueprint slug.
+    /// The blueprint: its slug, its id or the beginning of it.
     pub blueprint: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// Credential name or id.
+    /// The credential: its name, its id or the beginning of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub credential: Option<String>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

@@ -93,7 +93,7 @@ pub struct Cloud {
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CreateCredential {
-    /// Cloud name or id.
+    /// The cloud: its name, its id or the beginning of it.
     pub cloud: String,
     #[schema(pattern = "^[a-z0-9]([a-z0-9-]*[a-z0-9])?$", max_length = 63)]
     pub name: String,

@@ -17,7 +17,7 @@ use serde_json::json;
 use slipway_app::access::reference;
 use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::ids::InvalidId;
-use slipway_core::operations::reference::{ids_from, unknown};
+use slipway_core::operations::reference::unknown;
 use slipway_core::subject::SubjectKind;
 use slipway_wire::parse::{Fault, parse};
 use tokio::time::timeout;
@@ -80,24 +80,30 @@ impl<const N: usize> FromRequestParts<ServerState> for Segments<N> {
             .map_err(|_| unreadable())?;
         let mut segments = Vec::with_capacity(pairs.len());
         for (parameter, text) in pairs {
-            segments.push(full_id(parts, state, &parameter, text).await?);
+            segments.push(segment(parts, state, &parameter, text).await?);
         }
         Ok(Self(segments.try_into().map_err(|_| unreadable())?))
     }
 }
 
-/// The whole id for the beginning of one, where the parameter has the name of its kind.
-/// Names of kinds that the store finds by name stay.
-async fn full_id(
+/// The whole id for the beginning of one, where the parameter has the name of its kind. A
+/// credential is found by its name here: the store does not.
+async fn segment(
     parts: &Parts,
     state: &ServerState,
     parameter: &str,
     text: String,
 ) -> Result<String, Rejection> {
-    let kind = SubjectKind::parse(parameter);
-    let kind = kind.filter(|kind| *kind == SubjectKind::Credential || ids_from(&text).is_some());
-    let Some(kind) = kind.filter(|_| Uuid::try_parse(&text).is_err()) else { return Ok(text) };
-    Ok(find(parts, state, kind, &text).await?.map_or(text, |found| found.to_string()))
+    let admitted = parts.extensions.get::<Admitted>();
+    match (SubjectKind::parse(parameter), admitted) {
+        (Some(kind @ SubjectKind::Credential), _) if Uuid::try_parse(&text).is_err() => {
+            Ok(find(parts, state, kind, &text).await?.map_or(text, |found| found.to_string()))
+        }
+        (Some(kind), Some(Admitted { caller, .. })) => {
+            Ok(reference::full_id(&state.context, caller, parameter, kind, text).await?)
+        }
+        _ => Ok(text),
+    }
 }
 
 async fn find(

@@ -132,7 +132,8 @@ fn statement(kind: SubjectKind) -> Option<&'static str> {
             "d.name || ' of cloud ' || c.name",
             "d.name = $1",
             "d.deleted_at IS NULL",
-            "1 = 1"
+            "EXISTS (SELECT 1 FROM credential_assignments g \
+             WHERE g.cloud_credential_id = d.id AND g.project_id = $4)"
         ),
         SubjectKind::Cluster => fitting!("clusters d", "d.name", "d.name = $1", "1 = 1", "1 = 1"),
         SubjectKind::Blueprint => {
