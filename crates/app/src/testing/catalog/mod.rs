@@ -4,6 +4,7 @@ mod catalog_client;
 mod composites;
 mod definitions;
 mod idempotency;
+mod labels;
 mod placement;
 mod placements;
 mod races;
