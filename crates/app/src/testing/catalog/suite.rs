@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{
-    composites, definitions, idempotency, labels, placement, placements,
+    cluster_races, composites, definitions, idempotency, labels, placement, placements,
     races as raced, sequential,
 };
 use crate::testing::world::World;
@@ -46,6 +46,9 @@ pub(in crate::testing) async fn races(world: &Arc<World>) {
     raced::publish_with_publish(world).await;
     raced::retire_with_declare(world).await;
     composites::two_credentials_of_a_provider_at_once(world).await;
+    cluster_races::delete_with_a_pass(world).await;
+    cluster_races::update_with_a_pass(world).await;
+    cluster_races::delete_with_the_end_of_a_namespace(world).await;
     raced::two_requests_with_one_key(world).await;
     raced::two_answers_of_one_key(world).await;
 }
