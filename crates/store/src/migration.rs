@@ -73,6 +73,7 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
     // Keeps corrections for the attempt that follows, which an older reader would drop.
     migration!(12, "broker_retries", "0012_broker_retries", min_reader: 12),
     migration!(13, "nodes_machines", "0013_nodes_machines", min_reader: 1),
+    migration!(15, "nodes_hostname", "0015_nodes_hostname", min_reader: 1),
 ];
 
 /// The first migration of every database that a development version made before
