@@ -213,7 +213,7 @@ async fn a_refused_register_leaves_the_token_usable() {
     }
 }
 
-/// Bodies that unpack to one byte more than is taken, and to a thousand times as much.
+/// Bodies that unpack to one byte more than is taken, and to 64 times as much.
 #[tokio::test(flavor = "multi_thread")]
 async fn many_packed_bodies_at_once_cost_no_more_than_their_limit() {
     const AT_ONCE: usize = 64;
@@ -221,15 +221,9 @@ async fn many_packed_bodies_at_once_cost_no_more_than_their_limit() {
     let mut plane = ControlPlane::new(None);
     plane.start().await;
     let before = plane.most_memory();
-    for unpacked in [LIMIT + 1, 1_000 * LIMIT] {
-        let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
-        let zeros = vec![b' '; LIMIT + 1];
-        let mut left = unpacked;
-        while left > 0 {
-            let part = left.min(zeros.len());
-            encoder.write_all(&zeros[..part]).unwrap();
-            left -= part;
-        }
+    for unpacked in [LIMIT + 1, 64 * LIMIT] {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+        encoder.write_all(&vec![b' '; unpacked]).unwrap();
         let body = encoder.finish().unwrap();
         assert!(body.len() <= LIMIT, "{}", body.len());
         let url = format!("{}/api/v1/resources", plane.url());
