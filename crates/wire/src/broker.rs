@@ -80,9 +80,11 @@ pub struct ResourceDetail {
     pub observed_stale: bool,
     /// Newest first, at most a hundred.
     #[serde(default)]
+    #[schema(required = true)]
     pub attempts: Vec<AttemptSummary>,
     /// Changes of phase of the current attempt, newest first, at most a hundred.
     #[serde(default)]
+    #[schema(required = true)]
     pub history: Vec<HistoryEntry>,
     /// Where the whole history is, if there are lines before these.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -97,9 +99,11 @@ pub struct AttemptSummary {
     pub phase: String,
     pub phase_since: String,
     #[serde(default)]
+    #[schema(required = true)]
     pub created_at: String,
     /// The version of the blueprint that it was made from.
     #[serde(default)]
+    #[schema(required = true)]
     pub blueprint_version: String,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub parameters: BTreeMap<String, Value>,

@@ -47,6 +47,7 @@ pub struct Project {
     pub labels: BTreeMap<String, String>,
     /// Empty where an older server answers.
     #[serde(default)]
+    #[schema(required = true)]
     pub mesh_cidr: String,
     pub revision: i64,
     pub created_at: String,
@@ -276,6 +277,7 @@ pub struct BlueprintVersion {
     pub provider_kinds: Vec<String>,
     /// XRD and Composition are installed on every cluster that has a project.
     #[serde(default)]
+    #[schema(required = true)]
     pub install_definitions: bool,
     /// The type of its composites; only engine crossplane has it.
     #[serde(default)]

@@ -421,6 +421,25 @@ mod tests {
         }
     }
 
+    /// They have defaults for the answers of older servers only.
+    #[test]
+    fn what_every_answer_has_is_required() {
+        let schemas = schemas();
+        for (name, field) in [
+            ("ResourceDetail", "attempts"),
+            ("ResourceDetail", "history"),
+            ("AttemptSummary", "created_at"),
+            ("AttemptSummary", "blueprint_version"),
+            ("Project", "mesh_cidr"),
+            ("BlueprintVersion", "install_definitions"),
+        ] {
+            let parts = schemas[name]["allOf"].as_array().into_iter().flatten();
+            let required =
+                parts.chain([&schemas[name]]).filter_map(|part| part["required"].as_array());
+            assert!(required.flatten().any(|one| one == field), "{name}.{field}");
+        }
+    }
+
     /// And each is what the server reads and writes.
     #[test]
     fn every_body_has_an_example_that_its_type_reads() {
