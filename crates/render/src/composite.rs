@@ -4,10 +4,10 @@ use std::fmt;
 
 use serde_json::{Map, Value, json};
 use slipway_core::broker::snapshot::ResourceSnapshot;
-use slipway_core::catalog::blueprint_version::{CompositeScope, CompositeType};
+use slipway_core::catalog::blueprint_version::{CompositeScope, CompositeType, InjectionStrategy};
 use slipway_core::ids::ClaimToken;
 
-use crate::injection::{Filled, SITE_HELM_VALUES, SITE_PROVIDER_SECRET};
+use crate::injection::{Filled, Injection, SITE_HELM_VALUES, SITE_PROVIDER_SECRET};
 use crate::{Error, NodeSettings, canonical};
 
 pub use crate::injection::{bootstrap_token, carried, injected};
@@ -73,6 +73,21 @@ impl RenderedComposite {
             substrate_uid: snapshot.placement.as_ref().and_then(|p| p.substrate_uid.clone()),
             object,
         }
+    }
+
+    /// What starts with a document, whatever strategy its blueprint names: a process, or a
+    /// machine that somebody boots.
+    pub(crate) fn started(
+        snapshot: &ResourceSnapshot,
+        namespace: &str,
+        settings: &NodeSettings,
+        claim_token: ClaimToken,
+        owned: Value,
+        injection: &Injection,
+    ) -> Result<Self, Error> {
+        let strategy = InjectionStrategy::CloudInitUserData;
+        let filled = Filled::new(snapshot, strategy, settings, injection)?;
+        Ok(Self::assemble(snapshot, namespace, claim_token, owned, filled))
     }
 
     /// The namespace of its project, even for a cluster-scoped kind.

@@ -15,13 +15,18 @@ pub fn composite_of(
     injection: &Injection,
 ) -> Result<RenderedComposite, Error> {
     let placement = snapshot.placement.as_ref().ok_or(Error::NotPlaced)?;
-    let render = match snapshot.blueprint.engine {
-        Engine::Local => local_node::render,
-        Engine::Crossplane => crossplane::render,
-        Engine::Manual => machine::render,
-        Engine::Hetzner => return Err(Error::Engine(Engine::Hetzner)),
-    };
-    render(snapshot, &placement.namespace, settings, snapshot.claim_token, injection)
+    let (namespace, claim) = (&placement.namespace, snapshot.claim_token);
+    match snapshot.blueprint.engine {
+        Engine::Local => local_node::render(snapshot, namespace, settings, claim, injection),
+        Engine::Crossplane => crossplane::render(snapshot, namespace, settings, claim, injection),
+        Engine::Manual => {
+            let owned = machine::owned(snapshot, settings)?;
+            // Only a person brings a token to the machine.
+            let none = &Injection::None;
+            RenderedComposite::started(snapshot, namespace, settings, claim, owned, none)
+        }
+        Engine::Hetzner => Err(Error::Engine(Engine::Hetzner)),
+    }
 }
 
 /// The part of the composite that we own; its hash detects drift.

@@ -3,19 +3,15 @@
 
 use serde_json::Value;
 use slipway_core::broker::snapshot::ResourceSnapshot;
-use slipway_core::catalog::blueprint_version::InjectionStrategy;
 use slipway_core::ids::ClaimToken;
 
 use crate::composite::{self, RenderedComposite};
-use crate::injection::Filled;
 
 pub use crate::injection::{Injection, PARAMETER_BUSY_SECONDS};
 pub use crate::{Error, NodeSettings};
 
 const API_VERSION: &str = "local.slipway.dev/v1";
 const KIND: &str = "LocalNode";
-/// A process starts with a document, whatever strategy its blueprint names.
-const STRATEGY: InjectionStrategy = InjectionStrategy::CloudInitUserData;
 
 /// The part of the object that we own, as it should be.
 pub fn owned(snapshot: &ResourceSnapshot, settings: &NodeSettings) -> Result<Value, Error> {
@@ -31,8 +27,7 @@ pub fn render(
     injection: &Injection,
 ) -> Result<RenderedComposite, Error> {
     let owned = owned(snapshot, settings)?;
-    let filled = Filled::new(snapshot, STRATEGY, settings, injection)?;
-    Ok(RenderedComposite::assemble(snapshot, namespace, claim_token, owned, filled))
+    RenderedComposite::started(snapshot, namespace, settings, claim_token, owned, injection)
 }
 
 #[cfg(test)]

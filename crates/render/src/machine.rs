@@ -3,12 +3,8 @@
 
 use serde_json::Value;
 use slipway_core::broker::snapshot::ResourceSnapshot;
-use slipway_core::catalog::blueprint_version::InjectionStrategy;
-use slipway_core::ids::ClaimToken;
 
-use crate::composite::{self, RenderedComposite};
-use crate::injection::{Filled, Injection};
-use crate::{Error, NodeSettings};
+use crate::{Error, NodeSettings, composite};
 
 const API_VERSION: &str = "manual.slipway.dev/v1";
 const KIND: &str = "Machine";
@@ -19,20 +15,6 @@ pub const PARAMETER_CONFIRM_GONE: &str = "confirm_gone";
 /// The part of the object that we own, as it should be.
 pub fn owned(snapshot: &ResourceSnapshot, settings: &NodeSettings) -> Result<Value, Error> {
     composite::plain(snapshot, settings, API_VERSION, KIND)
-}
-
-/// The whole composite.
-pub fn render(
-    snapshot: &ResourceSnapshot,
-    namespace: &str,
-    settings: &NodeSettings,
-    claim_token: ClaimToken,
-    _injection: &Injection,
-) -> Result<RenderedComposite, Error> {
-    let owned = owned(snapshot, settings)?;
-    let strategy = InjectionStrategy::CloudInitUserData;
-    let filled = Filled::new(snapshot, strategy, settings, &Injection::None)?;
-    Ok(RenderedComposite::assemble(snapshot, namespace, claim_token, owned, filled))
 }
 
 /// Whether a person has to say that the machine of this object is gone.

@@ -77,6 +77,7 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
     migration!(
         14, "catalog_provider_config_names", "0014_catalog_provider_config_names", min_reader: 14
     ),
+    migration!(15, "nodes_hostname", "0015_nodes_hostname", min_reader: 1),
 ];
 
 /// The first migration of every database that a development version made before

@@ -16,7 +16,7 @@ pub struct CreateKey {
     /// `viewer`, `operator` or `admin`.
     #[schema(pattern = "^(viewer|operator|admin)$")]
     pub role: String,
-    /// Name or id of the only project that it reaches; all if not given.
+    /// The only project that it reaches: its name, its id or the beginning of it; all if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
     /// It never expires if not given.

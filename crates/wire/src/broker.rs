@@ -16,17 +16,17 @@ use crate::nodes::Node;
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DeclareResource {
-    /// Project name or id.
+    /// The project: its name, its id or the beginning of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
     /// The name of the slot, unique in the project among the not deleted.
     #[schema(pattern = "^[a-z0-9]([a-z0-9-]*[a-z0-9])?$", max_length = 63)]
     pub handle: String,
-    /// Blueprint slug.
+    /// The blueprint: its slug, its id or the beginning of it.
     pub blueprint: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// Credential name or id.
+    /// The credential: its name, its id or the beginning of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub credential: Option<String>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -80,9 +80,11 @@ pub struct ResourceDetail {
     pub observed_stale: bool,
     /// Newest first, at most a hundred.
     #[serde(default)]
+    #[schema(required = true)]
     pub attempts: Vec<AttemptSummary>,
     /// Changes of phase of the current attempt, newest first, at most a hundred.
     #[serde(default)]
+    #[schema(required = true)]
     pub history: Vec<HistoryEntry>,
     /// Where the whole history is, if there are lines before these.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -97,9 +99,11 @@ pub struct AttemptSummary {
     pub phase: String,
     pub phase_since: String,
     #[serde(default)]
+    #[schema(required = true)]
     pub created_at: String,
     /// The version of the blueprint that it was made from.
     #[serde(default)]
+    #[schema(required = true)]
     pub blueprint_version: String,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub parameters: BTreeMap<String, Value>,

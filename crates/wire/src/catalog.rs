@@ -47,6 +47,7 @@ pub struct Project {
     pub labels: BTreeMap<String, String>,
     /// Empty where an older server answers.
     #[serde(default)]
+    #[schema(required = true)]
     pub mesh_cidr: String,
     pub revision: i64,
     pub created_at: String,
@@ -93,7 +94,7 @@ pub struct Cloud {
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CreateCredential {
-    /// Cloud name or id.
+    /// The cloud: its name, its id or the beginning of it.
     pub cloud: String,
     #[schema(pattern = "^[a-z0-9]([a-z0-9-]*[a-z0-9])?$", max_length = 63)]
     pub name: String,
@@ -276,6 +277,7 @@ pub struct BlueprintVersion {
     pub provider_kinds: Vec<String>,
     /// XRD and Composition are installed on every cluster that has a project.
     #[serde(default)]
+    #[schema(required = true)]
     pub install_definitions: bool,
     /// The type of its composites; only engine crossplane has it.
     #[serde(default)]

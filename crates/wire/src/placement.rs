@@ -92,7 +92,7 @@ pub struct ClusterVerification {
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AssignCluster {
-    /// Cluster name or id. Either this or a region.
+    /// The cluster: its name, its id or the beginning of it. Either this or a region.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster: Option<String>,
     /// Any usable cluster of this region, the one with the fewest projects.

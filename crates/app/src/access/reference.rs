@@ -22,7 +22,25 @@ pub async fn find(
     let whole = Uuid::try_parse(text).ok().map(|id| id..=id);
     let ids = whole.or_else(|| reference::ids_from(text)).unwrap_or(Uuid::max()..=Uuid::nil());
     let found = context.stores.access.candidates(kind, text, &ids, caller.project).await?;
-    Ok(reference::choose(kind, text, &found)?)
+    Ok(reference::choose(kind, "id", text, &found)?)
+}
+
+/// The whole id for the beginning of one. Anything else stays, and names do: the store finds
+/// the live thing of a name, also one that is unique only within its cloud.
+pub async fn full_id(
+    context: &Context,
+    caller: &Caller,
+    field: &str,
+    kind: SubjectKind,
+    text: String,
+) -> Result<String, Error> {
+    let Some(ids) = reference::ids_from(&text) else { return Ok(text) };
+    let found = context.stores.access.candidates(kind, &text, &ids, caller.project).await?;
+    if found.iter().any(|one| one.is_named && one.is_live) {
+        return Ok(text);
+    }
+    let meant = reference::choose(kind, field, &text, &found)?;
+    Ok(meant.map_or(text, |id| id.to_string()))
 }
 
 /// The kinds that a name is looked for in, if a caller does not say which it means.

@@ -10,7 +10,7 @@ use slipway_core::text::InvalidText;
 use crate::access::authorise::{Caller, Operation, authorise};
 use crate::kind::{self, StoredKind};
 use crate::ports::KindStore;
-use crate::ports::store::Stores;
+use crate::ports::store::{Rule, Stores};
 use crate::{Context, Error};
 
 impl StoredKind for LabelDefinition {
@@ -42,7 +42,10 @@ pub async fn define(
         propagate,
     };
     let rule = |snapshot: &_| label::define(snapshot, &new, &actor);
-    kind::create::<LabelDefinition>(context, request, new.id, new.key.as_str(), rule).await
+    let id =
+        kind::create::<LabelDefinition>(context, request, new.id, new.key.as_str(), rule).await?;
+    context.wakes.wake();
+    Ok(id)
 }
 
 fn checked(description: &str) -> Result<String, InvalidText> {
@@ -60,7 +63,7 @@ pub async fn update(
     let actor = authorise(caller, Operation::LabelUpdate)?;
     description.map(checked).transpose()?;
     let mut rule = |snapshot: &_| label::update(snapshot, description, propagate, expected, &actor);
-    kind::change::<LabelDefinition>(context, reference, &mut rule).await
+    change(context, reference, &mut rule).await
 }
 
 pub async fn delete(
@@ -71,5 +74,16 @@ pub async fn delete(
 ) -> Result<(), Error> {
     let actor = authorise(caller, Operation::LabelDelete)?;
     let mut rule = |snapshot: &_| label::delete(snapshot, expected, &actor);
-    kind::change::<LabelDefinition>(context, reference, &mut rule).await
+    change(context, reference, &mut rule).await
+}
+
+/// A change may be one of cloud tags.
+async fn change(
+    context: &Context,
+    reference: &str,
+    rule: &mut Rule<'_, LabelSnapshot>,
+) -> Result<(), Error> {
+    kind::change::<LabelDefinition>(context, reference, rule).await?;
+    context.wakes.wake();
+    Ok(())
 }

@@ -115,7 +115,9 @@ pub async fn update(
         let snapshot = if reached { snapshot } else { &unseen() };
         project::update(snapshot, &change, expected, &actor)
     };
-    kind::change::<Project>(context, reference, &mut rule).await
+    kind::change::<Project>(context, reference, &mut rule).await?;
+    context.wakes.wake();
+    Ok(())
 }
 
 fn mesh(text: Option<&str>) -> Result<Option<MeshCidr>, InvalidText> {

@@ -39,7 +39,7 @@ pub struct AuditFilterArguments {
     /// several kinds have the name
     #[arg(long)]
     pub id: Option<String>,
-    /// Only of this project (name or id)
+    /// Only of this project (name, id or beginning of the id)
     #[arg(long)]
     pub project: Option<String>,
     /// Only from this time on, for instance 2026-01-31T12:00:00Z

@@ -24,7 +24,7 @@ pub enum KeyCommand {
         /// What it may do
         #[arg(long, value_parser = ["viewer", "operator", "admin"])]
         role: String,
-        /// The only project that it reaches (name or id); all of them if not given
+        /// The only project that it reaches (name, id or beginning of the id); all of them if not given
         #[arg(long)]
         project: Option<String>,
         /// When it ends by itself, for instance 30d; never if not given

@@ -42,13 +42,13 @@ pub enum ResourceCommand {
         /// The blueprint to make it from, for instance local-node
         #[arg(long)]
         blueprint: String,
-        /// Project name or id
+        /// Project: name, id or beginning of the id
         #[arg(long)]
         project: Option<String>,
         /// Version of the blueprint; the newest if not given
         #[arg(long = "version", value_name = "VERSION")]
         blueprint_version: Option<String>,
-        /// Credential name or id; the project's only one if not given
+        /// Credential: name, id or beginning of the id; the project's only one if not given
         #[arg(long)]
         credential: Option<String>,
         /// A parameter of the blueprint, which says what type it has; a text may be
@@ -63,7 +63,7 @@ pub enum ResourceCommand {
     },
     /// List resources
     List {
-        /// Only of this project (name or id)
+        /// Only of this project (name, id or beginning of the id)
         #[arg(long)]
         project: Option<String>,
         /// Only in this phase, for instance Ready

@@ -15,7 +15,7 @@ pub struct TargetArguments {
     /// Handle, id or beginning of the id of the resource
     #[arg(value_name = "RESOURCE")]
     pub target: String,
-    /// The project of the handle (name or id)
+    /// The project of the handle (name, id or beginning of the id)
     #[arg(long)]
     pub project: Option<String>,
 }

@@ -22,7 +22,7 @@ pub enum CredentialCommand {
     Create {
         /// Lowercase letters, digits and hyphens; unique within the cloud
         name: String,
-        /// Cloud name or id
+        /// Cloud: name, id or beginning of the id
         #[arg(long)]
         cloud: String,
         /// Mount of the KV store
@@ -34,10 +34,10 @@ pub enum CredentialCommand {
     },
     /// List credentials
     List {
-        /// Only of this cloud (name or id)
+        /// Only of this cloud (name, id or beginning of the id)
         #[arg(long)]
         cloud: Option<String>,
-        /// Only those that this project may use (name or id)
+        /// Only those that this project may use (name, id or beginning of the id)
         #[arg(long, conflicts_with_all = ["cloud", "show_deleted"])]
         project: Option<String>,
         #[command(flatten)]
@@ -67,7 +67,7 @@ pub enum CredentialCommand {
     Assign {
         #[command(flatten)]
         target: CredentialArguments,
-        /// Project name or id
+        /// Project: name, id or beginning of the id
         #[arg(long)]
         project: String,
     },
@@ -75,7 +75,7 @@ pub enum CredentialCommand {
     Unassign {
         #[command(flatten)]
         target: CredentialArguments,
-        /// Project name or id
+        /// Project: name, id or beginning of the id
         #[arg(long)]
         project: String,
         /// Do not ask
@@ -89,7 +89,7 @@ pub struct CredentialArguments {
     /// Name or id of the credential
     #[arg(value_name = "CREDENTIAL")]
     pub credential: String,
-    /// The cloud of the name (name or id)
+    /// The cloud of the name (name, id or beginning of the id)
     #[arg(long)]
     pub cloud: Option<String>,
 }

@@ -31,7 +31,7 @@ pub struct ExplainArguments {
     /// its host name, a project and a cluster by their names
     #[arg(value_name = "ID-OR-NAME")]
     pub target: String,
-    /// The project of a handle (name or id)
+    /// The project of a handle (name, id or beginning of the id)
     #[arg(long)]
     pub project: Option<String>,
 }

@@ -54,19 +54,19 @@ pub enum ClusterCommand {
     Delete(NamedDeleteArguments),
     /// Place a project on a cluster; fixed while the project owns resources
     Assign {
-        /// Name or id of the cluster
+        /// Cluster: name, id or beginning of the id
         #[arg(required_unless_present = "region", conflicts_with = "region")]
         cluster: Option<String>,
         /// Any usable cluster of this region, the one with the fewest projects
         #[arg(long)]
         region: Option<String>,
-        /// Project name or id
+        /// Project: name, id or beginning of the id
         #[arg(long)]
         project: String,
     },
     /// Withdraw a project without resources from its cluster
     Unassign {
-        /// Project name or id
+        /// Project: name, id or beginning of the id
         #[arg(long)]
         project: String,
         /// Do not ask
@@ -79,7 +79,7 @@ pub enum ClusterCommand {
     /// the cluster cannot be used any more or its namespace is not gone in time. `slipway
     /// leaks` lists what may still be there.
     Abandon {
-        /// Project name or id
+        /// Project: name, id or beginning of the id
         #[arg(long)]
         project: String,
         /// Why nobody can prove the namespace gone any more

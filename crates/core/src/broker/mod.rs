@@ -31,4 +31,4 @@ mod teardown;
 
 pub mod waiting;
 
-pub use write::BrokerWrite;
+pub use write::{BrokerWrite, Labelled};

@@ -108,7 +108,10 @@ pub fn waiting_for(snapshot: &ResourceSnapshot) -> Option<String> {
                 format!("the first heartbeat of node `{}` ({})", node.hostname, node.id)
             })
         }
-        Phase::Failed | Phase::Deleted => None,
+        Phase::Failed => Some(
+            "a person: it failed, and stays so until somebody retries or deletes it".to_owned(),
+        ),
+        Phase::Deleted => None,
     }
 }
 
@@ -184,8 +187,10 @@ mod tests {
         let deadlines = Deadlines::default();
         for &phase in Phase::ALL {
             let snapshot = mk_snapshot(phase);
-            // Deleted has no deadline: a failed second proof is a blocker at once.
-            let waits = shown_deadline(&snapshot, &deadlines).is_some() || phase == Phase::Deleted;
+            // Deleted has no deadline: a failed second proof is a blocker at once. Failed
+            // waits for a person.
+            let waits = shown_deadline(&snapshot, &deadlines).is_some()
+                || matches!(phase, Phase::Deleted | Phase::Failed);
             assert_eq!(waiting_for(&snapshot).is_some(), waits, "{phase}");
         }
         let mut gone = mk_snapshot(Phase::Deleted);

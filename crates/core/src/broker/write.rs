@@ -4,9 +4,10 @@ use serde_json::Value;
 
 use crate::broker::attempt::{Failure, ProvisionedResource};
 use crate::broker::resource::Resource;
-use crate::ids::ProvisionedResourceId;
+use crate::catalog::label::LabelKey;
+use crate::ids::{ProjectId, ProvisionedResourceId};
 
-/// One row. An update names the revision in the aggregate.
+/// One row, or a wake of many. An update names the revision in the aggregate.
 #[derive(Debug, Clone, PartialEq)]
 pub enum BrokerWrite {
     ResourceInsert(Resource),
@@ -20,4 +21,15 @@ pub enum BrokerWrite {
     /// Ends the claim that a worker may have, and leaves nothing due until something
     /// wakes the row.
     ClaimEnd(ProvisionedResourceId),
+    /// Wakes every attempt whose composite these labels are rendered into.
+    LabelledWake(Labelled),
+}
+
+/// Whose labels changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Labelled {
+    /// The resources of this project.
+    Project(ProjectId),
+    /// The resources with this label in effect.
+    Label(LabelKey),
 }

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use serde_json::json;
 
 use crate::access::audit::Actor;
+use crate::broker::{BrokerWrite, Labelled};
 use crate::catalog::CatalogWrite;
 use crate::closed_set::closed_set;
-use crate::commit::Commit;
+use crate::commit::{Commit, Write};
 use crate::error::Refusal;
 use crate::ids::{LabelDefinitionId, Revision};
 use crate::kind::{about, audited, existing, free, kind};
@@ -134,8 +135,9 @@ pub fn define(snapshot: &LabelSnapshot, new: &NewLabel, actor: &Actor) -> Result
     };
     let details = json!({ "key": label.key.as_str(), "propagate": label.propagate });
     let about = about(&label);
+    let tags = label.propagate.then(|| label.key.clone());
     let write = CatalogWrite::LabelInsert(label);
-    Ok(audited(write, "label.define", about, actor, snapshot.now, details))
+    Ok(waking(audited(write, "label.define", about, actor, snapshot.now, details), tags))
 }
 
 pub fn update(
@@ -156,8 +158,9 @@ pub fn update(
         "before": { "description": label.description, "propagate": label.propagate },
         "after": { "description": updated.description, "propagate": updated.propagate },
     });
+    let tags = (updated.propagate != label.propagate).then(|| label.key.clone());
     let write = CatalogWrite::LabelUpdate(updated);
-    Ok(audited(write, "label.update", about(label), actor, snapshot.now, details))
+    Ok(waking(audited(write, "label.update", about(label), actor, snapshot.now, details), tags))
 }
 
 /// Deletes the definition; labels with the key stay and no longer propagate.
@@ -168,8 +171,20 @@ pub fn delete(
 ) -> Result<Commit, Refusal> {
     let label = existing(&snapshot.label, expected)?;
     let details = json!({ "key": label.key.as_str() });
+    let tags = label.propagate.then(|| label.key.clone());
     let write = CatalogWrite::LabelDelete(label.clone());
-    Ok(audited(write, "label.delete", about(label), actor, snapshot.now, details))
+    Ok(waking(audited(write, "label.delete", about(label), actor, snapshot.now, details), tags))
+}
+
+/// Wakes what has or had a cloud tag of this label.
+fn waking(mut commit: Commit, tags: Option<LabelKey>) -> Commit {
+    commit.writes.extend(tags.map(|key| wake_labelled(Labelled::Label(key))));
+    commit
+}
+
+/// Cloud tags are part of the composites.
+pub(crate) fn wake_labelled(labelled: Labelled) -> Write {
+    Write::Broker(BrokerWrite::LabelledWake(labelled))
 }
 
 #[cfg(test)]
@@ -235,5 +250,31 @@ mod tests {
         assert!(define(&absent, &new, &mk_actor()).is_ok());
         let refusal = delete(&absent, Expected::Any, &mk_actor()).unwrap_err();
         assert_eq!(refusal.kind, ErrorKind::LabelNotFound);
+    }
+
+    /// Only a tag that comes or goes changes a composite.
+    #[test]
+    fn a_change_of_a_cloud_tag_wakes_what_has_the_label() {
+        let wakes = |commit: Result<Commit, Refusal>| {
+            let key = mk_label().key;
+            commit.unwrap().writes.contains(&wake_labelled(Labelled::Label(key)))
+        };
+        for propagate in [false, true] {
+            let label = LabelDefinition { propagate, ..mk_label() };
+            let new = NewLabel {
+                id: label.id,
+                key: label.key.clone(),
+                description: String::new(),
+                propagate,
+            };
+            let absent = LabelSnapshot { now: at(1_000), label: None };
+            assert_eq!(wakes(define(&absent, &new, &mk_actor())), propagate);
+            let there = LabelSnapshot { label: Some(label), ..absent };
+            assert_eq!(wakes(delete(&there, Expected::Any, &mk_actor())), propagate);
+            for changed in [None, Some(propagate), Some(!propagate)] {
+                let commit = update(&there, Some("x"), changed, Expected::Any, &mk_actor());
+                assert_eq!(wakes(commit), changed == Some(!propagate), "{changed:?}");
+            }
+        }
     }
 }

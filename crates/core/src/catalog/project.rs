@@ -3,6 +3,8 @@
 use serde_json::json;
 
 use crate::access::audit::{About, Actor};
+use crate::broker::Labelled;
+use crate::catalog::label::wake_labelled;
 use crate::catalog::{CatalogWrite, Name};
 use crate::commit::Commit;
 use crate::error::{ErrorKind, Refusal};
@@ -83,7 +85,8 @@ pub fn create(
     Ok(audited(write, "project.create", about(new.id), actor, snapshot.now, details))
 }
 
-/// Changes labels, the mesh, or both. The mesh stays while nodes have addresses
+/// Changes labels, the mesh, or both. Labels may become cloud tags of every composite of the
+/// project, so another set of them wakes its resources. The mesh stays while nodes have addresses
 /// of it: a node gets its address once, and nothing sends it another.
 pub fn update(
     snapshot: &ProjectSnapshot,
@@ -107,8 +110,14 @@ pub fn update(
             "before": before.mesh_cidr.to_string(), "after": after.mesh_cidr.to_string(),
         });
     }
+    let relabelled = after.labels != before.labels;
     let write = CatalogWrite::ProjectUpdate(after);
-    Ok(audited(write, "project.update", about(before.id), actor, snapshot.now, details))
+    let mut commit =
+        audited(write, "project.update", about(before.id), actor, snapshot.now, details);
+    if relabelled {
+        commit.writes.push(wake_labelled(Labelled::Project(before.id)));
+    }
+    Ok(commit)
 }
 
 /// The refusal of another mesh while `nodes` have addresses of this one.
@@ -230,5 +239,18 @@ mod tests {
         let removal = Removal { expected: stale, ..mk_removal() };
         let refusal = delete(&snapshot(0), &removal, &mk_actor()).unwrap_err();
         assert_eq!(refusal.kind, ErrorKind::RevisionStale);
+    }
+
+    #[test]
+    fn other_labels_wake_the_resources_of_the_project() {
+        let labels = Labels::parse([("team".to_owned(), "a".to_owned())].into()).unwrap();
+        let wake = wake_labelled(Labelled::Project(mk_project().id));
+        for (labels, wakes) in
+            [(None, false), (Some(mk_project().labels), false), (Some(labels), true)]
+        {
+            let change = ProjectChange { labels, mesh_cidr: None };
+            let commit = update(&snapshot(2), &change, Expected::Any, &mk_actor()).unwrap();
+            assert_eq!(commit.writes.contains(&wake), wakes, "{change:?}");
+        }
     }
 }

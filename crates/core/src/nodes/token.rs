@@ -297,6 +297,12 @@ mod tests {
     const LIFETIMES: TokenLifetimes =
         TokenLifetimes { ttl: Duration::from_secs(100), cap: Duration::from_secs(1_000) };
 
+    fn consumed(token: &BootstrapToken) -> BootstrapToken {
+        let (at, node_id) = (at(1_010), NodeId::new(Uuid::from_u128(5)));
+        let consumed = Some(Consumption { at, nonce: None, node_id, public_key: [1; 32] });
+        BootstrapToken { consumed, ..token.clone() }
+    }
+
     #[test]
     fn a_minted_text_parses_back_and_has_the_published_shape() {
         let project = ProjectId::new(Uuid::from_u128(77));
@@ -334,15 +340,7 @@ mod tests {
     #[test]
     fn the_token_rules_hold_in_every_situation() {
         let token = mk_token(1_000, 1_100, 2_000);
-        let consumed = BootstrapToken {
-            consumed: Some(Consumption {
-                at: at(1_010),
-                nonce: None,
-                node_id: NodeId::new(Uuid::from_u128(5)),
-                public_key: [1; 32],
-            }),
-            ..token.clone()
-        };
+        let consumed = consumed(&token);
         let revoked = BootstrapToken { revoked_at: Some(at(1_010)), ..token.clone() };
         let by_hand = BootstrapToken { issued_by: Some("key:ann".to_owned()), ..token.clone() };
         let carries = Carried::Token { id: token.id, hash: token.hash };
@@ -455,15 +453,7 @@ mod tests {
     #[test]
     fn the_loop_mints_nothing_that_a_person_brings() {
         let token = mk_token(1_000, 1_100, 2_000);
-        let used = BootstrapToken {
-            consumed: Some(Consumption {
-                at: at(1_010),
-                nonce: None,
-                node_id: NodeId::new(Uuid::from_u128(5)),
-                public_key: [1; 32],
-            }),
-            ..token.clone()
-        };
+        let used = consumed(&token);
         for token in [None, Some(&token)] {
             assert_eq!(decide_token_by_hand(token, NodeFact::Absent), TokenDecision::Keep);
         }

@@ -51,8 +51,13 @@ pub struct Candidate {
 }
 
 /// The one that is meant: by its name, the newest if none of that name is live, or else by
-/// the beginning of its id. Refuses to choose among several.
-pub fn choose(kind: SubjectKind, text: &str, found: &[Candidate]) -> Result<Option<Uuid>, Refusal> {
+/// the beginning of its id. Refuses to choose among several; `field` is where it was named.
+pub fn choose(
+    kind: SubjectKind,
+    field: &str,
+    text: &str,
+    found: &[Candidate],
+) -> Result<Option<Uuid>, Refusal> {
     let pick = |fits: fn(&Candidate) -> bool| found.iter().filter(|one| fits(one)).collect();
     let live: Vec<&Candidate> = pick(|one| one.is_named && one.is_live);
     let gone: Vec<&Candidate> = pick(|one| one.is_named && !one.is_live);
@@ -76,7 +81,7 @@ pub fn choose(kind: SubjectKind, text: &str, found: &[Candidate]) -> Result<Opti
         named.collect::<Vec<_>>().join(", ")
     );
     let found: Vec<_> = meant.iter().map(|one| json!({ "id": one.id, "name": one.name })).collect();
-    Err(Refusal::invalid("id", problem).with(json!({ "found": found })))
+    Err(Refusal::invalid(field, problem).with(json!({ "found": found })))
 }
 
 /// Nothing of this kind has such a name or id.
@@ -168,7 +173,7 @@ mod tests {
             is_named,
             is_live,
         };
-        let choose = |found: &[Candidate]| choose(SubjectKind::ApiKey, "cafe", found);
+        let choose = |found: &[Candidate]| choose(SubjectKind::ApiKey, "id", "cafe", found);
         let id = |number| Ok(Some(Uuid::from_u128(number)));
         assert_eq!(choose(&[]), Ok(None));
         assert_eq!(choose(&[mk(1, false, true)]), id(1), "by the beginning of its id");

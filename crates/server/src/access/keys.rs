@@ -8,6 +8,7 @@ use axum::http::StatusCode;
 use slipway_app::access::keys;
 use slipway_core::access::api_key;
 use slipway_core::ids::ApiKeyId;
+use slipway_core::subject::SubjectKind;
 use slipway_core::time::Timestamp;
 use slipway_wire::access::{ApiKey, ApiKeyWithText, CreateKey, RotateKey};
 
@@ -20,6 +21,7 @@ pub(super) async fn create(call: Call, new: Creation<CreateKey>) -> Made {
     let drawn = OnceLock::new();
     let make = async |body: CreateKey, request| {
         let CreateKey { name, role, project, ttl_seconds } = body;
+        let project = call.full_id_if_any(SubjectKind::Project, project).await?;
         let input = keys::CreateKey { name, role, project, ttl_seconds };
         let (id, text) = keys::create(&call.context, &call.caller, input, request).await?;
         // Keep the text of a committed key only: of two concurrent requests,

@@ -21,6 +21,7 @@ use slipway_core::error::Refusal;
 use slipway_core::ids::ResourceId;
 use slipway_core::nearest::not_one_of;
 use slipway_core::operations::explanation::AttemptLine;
+use slipway_core::subject::SubjectKind;
 use slipway_core::text::Labels;
 use slipway_core::time::Timestamp;
 use slipway_wire::broker::{
@@ -42,11 +43,11 @@ use crate::state::ServerState;
 pub(super) async fn declare(call: Call, new: Creation<DeclareResource>) -> Made {
     let make = async |body: DeclareResource, request| {
         let input = Declare {
-            project: body.project,
+            project: call.full_id_if_any(SubjectKind::Project, body.project).await?,
             handle: body.handle,
-            blueprint: body.blueprint,
+            blueprint: call.full_id(SubjectKind::Blueprint, body.blueprint).await?,
             version: body.version,
-            credential: body.credential,
+            credential: call.full_id_if_any(SubjectKind::Credential, body.credential).await?,
             parameters: body.parameters,
             labels: body.labels,
             request,

@@ -6,6 +6,7 @@ use slipway_app::catalog::port::CredentialFilter;
 use slipway_core::catalog::credential;
 use slipway_core::error::Refusal;
 use slipway_core::ids::CloudCredentialId;
+use slipway_core::subject::SubjectKind;
 use slipway_wire::catalog::{CreateCredential, Credential, CredentialAssignment, UpdateCredential};
 
 use crate::deletion;
@@ -17,6 +18,7 @@ use crate::request::{
 pub(super) async fn create(call: Call, new: Creation<CreateCredential>) -> Made {
     let make = async |body: CreateCredential, request| {
         let CreateCredential { cloud, name, kv_mount, kv_path } = body;
+        let cloud = call.full_id(SubjectKind::Cloud, cloud).await?;
         let input = credentials::CreateCredential { cloud, name, kv_mount, kv_path };
         credentials::create(&call.context, &call.caller, input, request).await
     };

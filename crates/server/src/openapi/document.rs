@@ -176,10 +176,13 @@ fn parameters(route: &Route) -> Vec<Value> {
         parameters.push(json!({ "name": name, "in": "path", "required": true, "schema": schema }));
     }
     for name in &route.query {
-        let (about, schema) = query(name);
-        parameters.push(json!({
-            "name": name, "in": "query", "description": about, "schema": schema,
-        }));
+        let (about, schema) = query(route, name);
+        let mut parameter =
+            json!({ "name": name, "in": "query", "description": about, "schema": schema });
+        if route.required == Some(*name) {
+            parameter["required"] = json!(true);
+        }
+        parameters.push(parameter);
     }
     let mut header = |name: &str, about: &str, pattern: &str| {
         let schema = json!({ "type": "string", "pattern": pattern });
@@ -291,7 +294,7 @@ mod tests {
         assert!(!text.contains("See the code."), "a status without a meaning");
         for route in TABLE.iter() {
             assert!(!route.summary.is_empty());
-            assert!(route.query.iter().all(|name| !query(name).0.is_empty()), "{route:?}");
+            assert!(route.query.iter().all(|name| !query(route, name).0.is_empty()), "{route:?}");
         }
     }
 
@@ -416,6 +419,25 @@ mod tests {
                 document.to_string().contains(&format!("schemas/{set}\"")),
                 "{set} is not used"
             );
+        }
+    }
+
+    /// They have defaults for the answers of older servers only.
+    #[test]
+    fn what_every_answer_has_is_required() {
+        let schemas = schemas();
+        for (name, field) in [
+            ("ResourceDetail", "attempts"),
+            ("ResourceDetail", "history"),
+            ("AttemptSummary", "created_at"),
+            ("AttemptSummary", "blueprint_version"),
+            ("Project", "mesh_cidr"),
+            ("BlueprintVersion", "install_definitions"),
+        ] {
+            let parts = schemas[name]["allOf"].as_array().into_iter().flatten();
+            let required =
+                parts.chain([&schemas[name]]).filter_map(|part| part["required"].as_array());
+            assert!(required.flatten().any(|one| one == field), "{name}.{field}");
         }
     }
 

@@ -114,7 +114,7 @@ fn put_route(page: &mut String, route: &Route) {
     put(page, format_args!("<p><small>{least}, {reach}{audited}</small></p>"));
     page.push_str("<table>");
     for name in &route.query {
-        let about = with_code(query(name).0);
+        let about = with_code(query(route, name).0);
         put(page, format_args!("<tr><td><code>?{name}</code></td><td>{about}</td></tr>"));
     }
     for (taken, name) in

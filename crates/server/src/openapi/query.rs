@@ -2,12 +2,15 @@
 
 use serde_json::{Value, json};
 use slipway_app::ports::store::{PAGE_DEFAULT, PAGE_MAX};
-use slipway_core::broker::phase::Phase;
+use slipway_core::access::audit::VERBS;
+use slipway_core::blocker::BlockerCode;
 
-/// What a query parameter means; the same for every row that takes it.
-pub(super) fn query(name: &str) -> (&'static str, Value) {
+use crate::routes::Route;
+
+/// What a query parameter of a row means, and what the server takes for it.
+pub(super) fn query(route: &Route, name: &str) -> (&'static str, Value) {
     let text = json!({ "type": "string" });
-    let moment = json!({ "type": "string", "format": "date-time" });
+    let set = |name: &str| json!({ "$ref": format!("#/components/schemas/{name}") });
     match name {
         "limit" => (
             "The greatest number of entries.",
@@ -16,35 +19,52 @@ pub(super) fn query(name: &str) -> (&'static str, Value) {
             }),
         ),
         "cursor" => ("The cursor from the `next` link of the page before.", text),
-        "project" => ("Only of this project, by name or id.", text),
+        "project" => ("Only of this project: its name, its id or the beginning of it.", text),
         "handle" => ("Only the one of this handle.", text),
-        "phase" => ("Only those in this phase.", json!({ "enum": Phase::ALL })),
+        "phase" => ("Only those in this phase.", set("Phase")),
         "label" => (
             "Only those with this label in effect, `key` or `key=value`; several are combined with AND.",
             json!({ "type": "array", "items": { "type": "string" } }),
         ),
-        "blocked" => ("`true`, `false`, or the code of a blocker.", text),
+        "blocked" => {
+            let codes = BlockerCode::ALL.iter().map(|code| code.as_str());
+            let taken: Vec<_> = std::iter::once("true").chain(codes).collect();
+            (
+                "`true` for those with any blocker, or the code of one.",
+                json!({ "type": "string", "enum": taken }),
+            )
+        }
         "show_deleted" => ("Deleted ones too.", json!({ "type": "boolean", "default": false })),
         "reason" => ("Why; kept in the audit.", text),
         "attempt" => (
             "The attempt with this number; by default the current one.",
-            json!({ "type": "integer", "minimum": 1 }),
+            json!({ "type": "integer", "format": "int32", "minimum": 1 }),
         ),
-        "cloud" => ("Only of this cloud, by name or id.", text),
+        "cloud" => ("Only of this cloud: its name, its id or the beginning of it.", text),
         "name" => ("Only the one of this name.", text),
         "state" => (
             "Only those in this state; by default the open ones.",
-            json!({ "enum": ["open", "resolved", "all"] }),
+            json!({ "type": "string", "enum": ["open", "resolved", "all"] }),
         ),
-        "kind" => ("Only of this kind.", text),
-        "actor" => ("Only what this actor did.", text),
-        "verb" => ("Only this verb.", text),
+        "kind" if route.tag() == "leaks" => ("Only of this kind.", set("LeakKind")),
+        "kind" => ("Only about things of this kind.", set("SubjectKind")),
+        "actor" => (
+            "Only what this actor did, such as `key:admin`.",
+            json!({ "type": "string", "pattern": "^(key|node|loop|replica):" }),
+        ),
+        "verb" => ("Only this verb.", json!({ "type": "string", "enum": VERBS })),
         "id" => ("Only entries about this: its id, the beginning of it, or its name.", text),
-        "since" => ("Only from this time on.", moment),
-        "until" => ("Only before this time.", moment),
+        "since" => (
+            "Only from this time on: a time such as `2026-01-31T12:00:00Z`, or how long ago, such as `8d` or `1h`.",
+            text,
+        ),
+        "until" => (
+            "Only before this time: a time such as `2026-01-31T12:00:00Z`, or how long ago, such as `8d` or `1h`.",
+            text,
+        ),
         "after" => (
             "Start after this position; by default at the newest event.",
-            json!({ "type": "integer", "format": "int64" }),
+            json!({ "type": "integer", "format": "int64", "minimum": 0 }),
         ),
         _ => ("", text),
     }

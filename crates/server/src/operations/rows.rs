@@ -16,7 +16,7 @@ pub(crate) fn rows() -> Vec<Route> {
         get   ("/control",          ControlRead,     control::get,      "Show the mode: acting, frozen or observing").one::<Control>(),
         put   ("/control/freeze",   ControlFreeze,   control::freeze,   "Freeze the installation until a time")
             .body::<PutFreeze>().one::<Control>(),
-        delete("/control/freeze",   ControlUnfreeze, control::unfreeze, "Lift the freeze").one::<Control>().query(&["reason"]),
+        delete("/control/freeze",   ControlUnfreeze, control::unfreeze, "Lift the freeze").one::<Control>().requires("reason"),
         post  ("/control/resume",   ControlResume,   control::resume,   "End observe-only, for instance on a restored database")
             .body::<Resume>().one::<Control>(),
         get   ("/control/withheld", WithheldRead,    control::withheld, "List withheld actions").page::<WithheldAction>(),

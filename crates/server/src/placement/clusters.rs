@@ -5,6 +5,7 @@ use axum::response::IntoResponse;
 use slipway_app::placement::clusters;
 use slipway_core::placement::cluster;
 use slipway_core::placement::namespace;
+use slipway_core::subject::SubjectKind;
 use slipway_wire::placement::{
     AbandonCluster, AssignCluster, Cluster, ClusterAssignment, ClusterVerification, CreateCluster,
     ProviderStatus, UpdateCluster,
@@ -51,6 +52,7 @@ pub(super) async fn assign(
     IfMatch(expected): IfMatch,
     Body(AssignCluster { cluster, region }): Body<AssignCluster>,
 ) -> Shown<ClusterAssignment> {
+    let cluster = call.full_id_if_any(SubjectKind::Cluster, cluster).await?;
     let (cluster, region) = (cluster.as_deref(), region.as_deref());
     clusters::assign(&call.context, &call.caller, &project, cluster, region, expected).await?;
     fetch_assignment(&call, &project).await

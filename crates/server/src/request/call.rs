@@ -12,8 +12,10 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use slipway_app::Context;
 use slipway_app::access::authorise::Caller;
+use slipway_app::access::reference::full_id;
 use slipway_app::ports::Listed;
 use slipway_core::error::{ErrorKind, Refusal};
+use slipway_core::subject::SubjectKind;
 use slipway_core::time::Timestamp;
 
 use super::idempotent_create::Created;
@@ -51,7 +53,11 @@ impl FromRequestParts<ServerState> for Call {
             let problem = "a route without a guard was asked; the correlation id finds it";
             Refusal::new(ErrorKind::Internal, problem)
         })?;
-        let query = Parameters::parse(&parts.uri, &route.query)?;
+        let mut query = Parameters::parse(&parts.uri, &route.query)?;
+        for (kind, value) in query.references() {
+            let text = std::mem::take(value);
+            *value = full_id(&state.context, &caller, kind.as_str(), kind, text).await?;
+        }
         // Routes are nested, so the path lacks the `/api/v1` prefix.
         let path = format!("/api/v1{}", parts.uri.path());
         Ok(Self { context: state.context.clone(), caller, query, path })
@@ -61,6 +67,25 @@ impl FromRequestParts<ServerState> for Call {
 impl Call {
     pub(crate) fn now(&self) -> Timestamp {
         self.context.clock.now()
+    }
+
+    /// What a field of a body names, with the whole id for the beginning of one.
+    pub(crate) async fn full_id(
+        &self,
+        kind: SubjectKind,
+        text: String,
+    ) -> Result<String, slipway_app::Error> {
+        full_id(&self.context, &self.caller, kind.as_str(), kind, text).await
+    }
+
+    /// The same for a field that may be left out.
+    pub(crate) async fn full_id_if_any(
+        &self,
+        kind: SubjectKind,
+        text: Option<String>,
+    ) -> Result<Option<String>, slipway_app::Error> {
+        let Some(text) = text else { return Ok(None) };
+        self.full_id(kind, text).await.map(Some)
     }
 
     /// The path of a member, for a call on its collection.

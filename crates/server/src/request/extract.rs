@@ -17,7 +17,7 @@ use serde_json::json;
 use slipway_app::access::reference;
 use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::ids::InvalidId;
-use slipway_core::operations::reference::{ids_from, unknown};
+use slipway_core::operations::reference::unknown;
 use slipway_core::subject::SubjectKind;
 use slipway_wire::parse::{Fault, parse};
 use tokio::time::timeout;
@@ -80,24 +80,30 @@ impl<const N: usize> FromRequestParts<ServerState> for Segments<N> {
             .map_err(|_| unreadable())?;
         let mut segments = Vec::with_capacity(pairs.len());
         for (parameter, text) in pairs {
-            segments.push(full_id(parts, state, &parameter, text).await?);
+            segments.push(segment(parts, state, &parameter, text).await?);
         }
         Ok(Self(segments.try_into().map_err(|_| unreadable())?))
     }
 }
 
-/// The whole id for the beginning of one, where the parameter has the name of its kind.
-/// Names of kinds that the store finds by name stay.
-async fn full_id(
+/// The whole id for the beginning of one, where the parameter has the name of its kind. A
+/// credential is found by its name here: the store does not.
+async fn segment(
     parts: &Parts,
     state: &ServerState,
     parameter: &str,
     text: String,
 ) -> Result<String, Rejection> {
-    let kind = SubjectKind::parse(parameter);
-    let kind = kind.filter(|kind| *kind == SubjectKind::Credential || ids_from(&text).is_some());
-    let Some(kind) = kind.filter(|_| Uuid::try_parse(&text).is_err()) else { return Ok(text) };
-    Ok(find(parts, state, kind, &text).await?.map_or(text, |found| found.to_string()))
+    let admitted = parts.extensions.get::<Admitted>();
+    match (SubjectKind::parse(parameter), admitted) {
+        (Some(kind @ SubjectKind::Credential), _) if Uuid::try_parse(&text).is_err() => {
+            Ok(find(parts, state, kind, &text).await?.map_or(text, |found| found.to_string()))
+        }
+        (Some(kind), Some(Admitted { caller, .. })) => {
+            Ok(reference::full_id(&state.context, caller, parameter, kind, text).await?)
+        }
+        _ => Ok(text),
+    }
 }
 
 async fn find(
@@ -193,26 +199,32 @@ fn is_gzip(headers: &HeaderMap) -> Result<bool, Refusal> {
     }
 }
 
-/// Unpacks one gzip member. Stops one byte beyond the limit, so what a small body
-/// claims to be costs no more than a large body. More than one member is refused:
+/// What is unpacked at a time. A power of two as the limit is, so that a body that grows by
+/// doubling never holds more than the limit.
+const CHUNK: usize = 1 << 13;
+
+/// Unpacks one gzip member. Refuses before it would hold more than the limit, so what a
+/// small body claims to be costs no more than a large body. More than one member is refused:
 /// nobody sends that, and each would cost a fresh decoder.
 fn unpack(packed: &[u8]) -> Result<Vec<u8>, Refusal> {
-    let mut unpacked = Vec::new();
+    let mut unpacked = Vec::with_capacity(CHUNK);
     if packed.is_empty() {
         return Ok(unpacked);
     }
-    let mut decoder = GzDecoder::new(packed);
-    let read = decoder.by_ref().take(BODY_LIMIT as u64 + 1).read_to_end(&mut unpacked);
-    if unpacked.len() > BODY_LIMIT {
-        return Err(too_large());
-    }
-    match read {
-        Ok(_) if decoder.into_inner().is_empty() => Ok(unpacked),
-        _ => Err(Refusal::new(
-            ErrorKind::InvalidInput,
-            "the body is not one complete gzip stream; send it again, or without an encoding",
-        )
-        .at("content-encoding")),
+    let (mut decoder, mut chunk) = (GzDecoder::new(packed), [0; CHUNK]);
+    loop {
+        match decoder.read(&mut chunk) {
+            Ok(0) if decoder.get_ref().is_empty() => return Ok(unpacked),
+            Ok(length @ 1..) if unpacked.len() + length > BODY_LIMIT => return Err(too_large()),
+            Ok(length @ 1..) => unpacked.extend_from_slice(&chunk[..length]),
+            _ => {
+                return Err(Refusal::new(
+                    ErrorKind::InvalidInput,
+                    "the body is not one complete gzip stream; send it again, or without an encoding",
+                )
+                .at("content-encoding"));
+            }
+        }
     }
 }
 
@@ -343,7 +355,9 @@ mod tests {
         assert_eq!(read_as("gzip", Vec::new()).await.unwrap(), b"");
         assert_eq!(read_as("identity", b"{}".to_vec()).await.unwrap(), b"{}");
         let most = vec![b' '; BODY_LIMIT];
-        assert_eq!(read_as("gzip", packed(&most)).await.unwrap().len(), BODY_LIMIT);
+        let whole = read_as("gzip", packed(&most)).await.unwrap();
+        assert_eq!(whole.len(), BODY_LIMIT);
+        assert!(whole.capacity() <= BODY_LIMIT, "it holds {} bytes", whole.capacity());
         // A kibibyte that would unpack to a mebibyte and a byte, and 64 KiB that would to
         // 64 MiB.
         for bomb in [most.len() + 1, 64 * most.len()] {

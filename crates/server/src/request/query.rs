@@ -10,6 +10,7 @@ use slipway_app::ports::store::Page;
 use slipway_app::ports::store::{PAGE_DEFAULT, PAGE_MAX};
 use slipway_core::error::Refusal;
 use slipway_core::nearest::nearest;
+use slipway_core::subject::SubjectKind;
 
 use crate::error::clip;
 
@@ -56,6 +57,12 @@ impl Parameters {
                 Err(Refusal::invalid(clip(name), problem))
             }
         }
+    }
+
+    /// The parameters that have the name of a kind: each names one of it.
+    pub(crate) fn references(&mut self) -> impl Iterator<Item = (SubjectKind, &mut String)> {
+        let single = self.single.iter_mut();
+        single.filter_map(|(name, value)| Some((SubjectKind::parse(name)?, value)))
     }
 
     pub(crate) fn get(&self, name: &str) -> Option<&str> {

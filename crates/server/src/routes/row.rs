@@ -25,6 +25,8 @@ pub struct Route {
     pub summary: &'static str,
     /// The query parameters that it takes; any other is refused.
     pub(crate) query: Vec<&'static str>,
+    /// The one of them that has to be given.
+    pub(crate) required: Option<&'static str>,
     pub(crate) body: Option<Document>,
     pub(crate) answer: Answer,
     pub(crate) statuses: Vec<u16>,
@@ -124,6 +126,7 @@ impl Route {
             operation,
             summary,
             query: Vec::new(),
+            required: None,
             body: None,
             answer: Answer::Nothing,
             statuses: vec![200],
@@ -188,6 +191,11 @@ impl Route {
             self.refusals.extend([404, 422]);
         }
         self
+    }
+
+    /// Takes this query parameter, and refuses a request without it.
+    pub(crate) fn requires(self, name: &'static str) -> Self {
+        Self { required: Some(name), ..self }.query(&[name])
     }
 
     /// Succeeds with these statuses instead of 200.

@@ -129,3 +129,92 @@ async fn a_beginning_that_fits_several_names_them_and_does_nothing() {
         world.ask("GET", &path, text(&key, "key"), "").await.refused(404, "resource_not_found");
     }
 }
+
+/// Filters and fields take what a path takes.
+#[tokio::test]
+async fn the_beginning_of_an_id_will_do_in_a_filter_and_in_a_field() {
+    let world = World::new().await;
+    // Apart from the seeded ones in more than the last digit.
+    world.skip_ids();
+    let project = world.create("/api/v1/projects", &json!({ "name": "shop" })).await;
+    world.skip_ids();
+    let body = json!({ "name": "hcloud", "provider": "hetzner" });
+    let cloud = world.create("/api/v1/clouds", &body).await;
+    world.skip_ids();
+    let begun = |made: &Value| text(made, "id")[..35].to_owned();
+    let (project_id, cloud_id) = (begun(&project), begun(&cloud));
+
+    let of_cloud = json!({ "cloud": cloud_id, "name": "deploy", "kv_path": "a/b" });
+    let credential = world.create("/api/v1/credentials", &of_cloud).await;
+    assert_eq!(credential["cloud_id"], cloud["id"]);
+    let listed = world.get(&format!("/api/v1/credentials?cloud={cloud_id}")).await.json();
+    assert_eq!(listed[0]["id"], credential["id"]);
+
+    let key = json!({ "name": "shopper", "role": "operator", "project": project_id });
+    assert_eq!(world.create("/api/v1/keys", &key).await["project"], "shop");
+
+    let whole = |list: Value, name: &str, field: &str| {
+        let found = list.as_array().unwrap().iter().find(|one| one[field] == name).cloned();
+        text(&found.unwrap(), "id").to_owned()
+    };
+    let cluster = whole(world.get("/api/v1/clusters").await.json(), "local", "name");
+    let path = format!("/api/v1/projects/{project_id}/cluster");
+    // The seeded ids differ only in their last digit, so that all but it fits several kinds,
+    // and one cluster.
+    let placing = json!({ "cluster": cluster[..35] }).to_string();
+    let placed = world.ask("PUT", &path, KEY, &placing).await;
+    assert_eq!((placed.status.as_u16(), &placed.json()["cluster"]), (200, &json!("local")));
+
+    let seeded = whole(world.get("/api/v1/credentials").await.json(), "local", "name");
+    world.ask("PUT", &format!("/api/v1/projects/shop/credentials/{seeded}"), KEY, "").await;
+    let blueprint = whole(world.get("/api/v1/blueprints").await.json(), "local-node", "slug");
+    let shortest = |id: &str, others: &Value| {
+        let ids: Vec<_> = others.as_array().unwrap().iter().map(|one| text(one, "id")).collect();
+        let fit =
+            |length: usize| ids.iter().filter(|other| other[..length] == id[..length]).count();
+        id[..(4..37).find(|length| fit(*length) == 1).unwrap()].to_owned()
+    };
+    let blueprint = shortest(&blueprint, &world.get("/api/v1/blueprints").await.json());
+    let body = json!({
+        "handle": "web-1", "project": project_id, "blueprint": blueprint, "credential": seeded[..35],
+    });
+    let declared = world.post("/api/v1/resources", &body.to_string()).await;
+    assert_eq!(declared.status.as_u16(), 202, "{declared:?}");
+    assert_eq!(declared.json()["project"], "shop");
+    for path in ["resources", "audit"] {
+        let listed = world.get(&format!("/api/v1/{path}?project={project_id}&limit=1")).await;
+        assert_eq!(listed.json()[0]["project"], "shop", "{path}");
+    }
+
+    // One that fits several names the field and all of them; one that fits nothing is unknown.
+    world.create("/api/v1/projects", &json!({ "name": "shop-2" })).await;
+    world.create("/api/v1/projects", &json!({ "name": "shop-3" })).await;
+    let several = &text(&project, "id")[..8];
+    let refused = world.get(&format!("/api/v1/resources?project={several}")).await;
+    assert_eq!(refused.refused(400, "invalid_input").as_deref(), Some("project"));
+    assert!(refused.text.contains("shop-3"), "{}", refused.text);
+    let body = json!({ "handle": "web-2", "blueprint": "local-node", "project": several });
+    let refused = world.post("/api/v1/resources", &body.to_string()).await;
+    assert_eq!(refused.refused(400, "invalid_input").as_deref(), Some("project"));
+    world.get("/api/v1/resources?project=ffffff").await.refused(422, "project_not_found");
+}
+
+/// A name stays a name, also one that looks like the beginning of an id, and a key learns
+/// nothing of credentials that its project may not use.
+#[tokio::test]
+async fn a_name_wins_over_a_beginning_and_a_beginning_is_within_reach() {
+    let world = World::new().await;
+    let cafe = world.create("/api/v1/projects", &json!({ "name": "cafe" })).await;
+    let body = json!({ "name": "ci", "role": "operator", "project": "cafe" });
+    let key = world.create("/api/v1/keys", &body).await;
+    assert_eq!(key["project_id"], cafe["id"]);
+    let listed = world.get("/api/v1/resources?project=cafe").await;
+    assert_eq!(listed.json(), json!([]));
+    let credentials = world.get("/api/v1/credentials").await.json();
+    let begun = &text(&credentials[0], "id")[..35];
+    let body = json!({ "handle": "web-1", "blueprint": "local-node", "credential": begun });
+    let refused =
+        world.ask("POST", "/api/v1/resources", text(&key, "key"), &body.to_string()).await;
+    assert_eq!(refused.status.as_u16(), 422, "{refused:?}");
+    assert!(!refused.text.contains(text(&credentials[0], "id")), "{}", refused.text);
+}

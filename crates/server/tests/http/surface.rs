@@ -8,6 +8,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::http::Request;
 use axum::routing::get;
+use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -152,4 +153,81 @@ async fn a_stop_lets_requests_finish() {
     connection.read_to_string(&mut answer).await.unwrap();
     assert!(answer.ends_with("done"), "{answer}");
     tokio::time::timeout(Duration::from_secs(20), serving).await.unwrap().unwrap();
+}
+
+/// What a parameter takes by its schema: values that fit, and one that does not.
+fn samples(schema: &Value, schemas: &Value) -> (Vec<String>, Option<&'static str>) {
+    if let Some(name) = schema["$ref"].as_str() {
+        let name = name.rsplit('/').next().unwrap();
+        return samples(&schemas[name], schemas);
+    }
+    let members = schema["enum"].as_array();
+    let listed =
+        members.map(|all| all.iter().map(|one| one.as_str().unwrap().to_owned()).collect());
+    match (listed, schema["type"].as_str().unwrap()) {
+        (Some(listed), "string") => (listed, Some("no-such")),
+        (None, "boolean") => (vec!["true".to_owned(), "false".to_owned()], Some("yes")),
+        (None, "integer") => {
+            let least = schema["minimum"].as_i64().unwrap();
+            let most = schema["maximum"].as_i64().unwrap_or(least);
+            (vec![least.to_string(), most.to_string()], Some("many"))
+        }
+        (None, "string" | "array") => (Vec::new(), None),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A generated client sends what the document says, so the server takes exactly that.
+#[tokio::test]
+async fn every_query_parameter_takes_what_its_schema_says() {
+    let world = World::new().await;
+    let resource = world.declare("web-1").await;
+    let document = world.ask("GET", "/openapi.json", "", "").await.json();
+    let schemas = &document["components"]["schemas"];
+    let ask = async |path: &str, name: &str, value: &str| {
+        let path = path.replace("{id}", &resource.to_string()).replace("{project}", "default");
+        let path =
+            path.replace("{cloud}", "local").replace("{kind}/{reference}", "project/default");
+        let answer = world.open(&format!("{path}?{name}={value}"), &[]).await;
+        answer.status().as_u16()
+    };
+    let texts = [
+        ("since", "8d"),
+        ("since", "1h"),
+        ("since", "2026-01-31T12:00:00Z"),
+        ("until", "90s"),
+        ("actor", "key:admin"),
+        ("project", "default"),
+        ("cloud", "local"),
+        ("label", "a=b"),
+        ("handle", "web-1"),
+        ("id", "default"),
+        ("name", "local"),
+    ];
+    let mut checked = 0;
+    for (path, methods) in document["paths"].as_object().unwrap() {
+        for parameter in methods["get"]["parameters"].as_array().into_iter().flatten() {
+            let name = parameter["name"].as_str().unwrap();
+            if parameter["in"] != "query" || name == "cursor" || path.contains("{reference}") {
+                continue;
+            }
+            let schema = &parameter["schema"];
+            assert!(schema.get("format") != Some(&json!("date-time")), "{path} {name}: ages too");
+            let (mut fitting, wrong) = samples(schema, schemas);
+            fitting
+                .extend(texts.iter().filter(|text| text.0 == name).map(|text| text.1.to_owned()));
+            assert!(!fitting.is_empty(), "{path} {name}");
+            for value in fitting {
+                let status = ask(path, name, &value).await;
+                assert_ne!(status, 400, "{path}?{name}={value}");
+                checked += 1;
+            }
+            if let Some(wrong) = wrong {
+                assert_eq!(ask(path, name, wrong).await, 400, "{path}?{name}={wrong}");
+            }
+        }
+    }
+    assert!(checked > 100, "{checked}");
+    let unfreeze = &document["paths"]["/api/v1/control/freeze"]["delete"]["parameters"][0];
+    assert_eq!((&unfreeze["name"], &unfreeze["required"]), (&json!("reason"), &json!(true)));
 }

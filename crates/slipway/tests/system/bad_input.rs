@@ -1,6 +1,10 @@
 //! Bad input over HTTP: each has a stable code, names the field or the remedy,
 //! leaves nothing half written and consumes no token.
 
+use std::io::Write as _;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -207,4 +211,33 @@ async fn a_refused_register_leaves_the_token_usable() {
         let ready = plane.wait_for_phase(&id, "Ready").await;
         assert_eq!(ready["node"]["id"], json!(node));
     }
+}
+
+/// Bodies that unpack to one byte more than is taken, and to 64 times as much.
+#[tokio::test(flavor = "multi_thread")]
+async fn many_packed_bodies_at_once_cost_no_more_than_their_limit() {
+    const AT_ONCE: usize = 64;
+    const LIMIT: usize = 1 << 20;
+    let mut plane = ControlPlane::new(None);
+    plane.start().await;
+    let before = plane.most_memory();
+    for unpacked in [LIMIT + 1, 64 * LIMIT] {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+        encoder.write_all(&vec![b' '; unpacked]).unwrap();
+        let body = encoder.finish().unwrap();
+        assert!(body.len() <= LIMIT, "{}", body.len());
+        let url = format!("{}/api/v1/resources", plane.url());
+        let asked = (0..AT_ONCE).map(|_| {
+            let request = client().post(&url).bearer_auth(KEY).header("content-encoding", "gzip");
+            request.body(body.clone()).send()
+        });
+        for answer in futures::future::join_all(asked).await {
+            assert_eq!(answer.unwrap().status().as_u16(), 413, "{unpacked}");
+        }
+    }
+    let grown = plane.most_memory() - before;
+    // A packed and an unpacked body each, and room for the connections.
+    let most = (AT_ONCE * 2 * LIMIT + 64 * LIMIT) as u64;
+    assert!(grown < most, "{AT_ONCE} bodies cost {grown} bytes");
+    plane.stop().await;
 }

@@ -163,6 +163,15 @@ impl ControlPlane {
         self.launcher.kill();
     }
 
+    /// The most memory that the process ever had, in bytes.
+    pub(crate) fn most_memory(&self) -> u64 {
+        let status =
+            std::fs::read_to_string(format!("/proc/{}/status", self.launcher.pid().unwrap()));
+        let status = status.unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
+    }
+
     /// Mostly SIGSTOP and SIGCONT.
     pub(crate) fn signal(&self, signal: Signal) {
         self.launcher.signal(signal).unwrap();

@@ -36,6 +36,7 @@ mod replicas;
 mod restore;
 mod rolling;
 mod secrets;
+mod status;
 mod stopping;
 mod telemetry;
 mod tls;

@@ -202,7 +202,7 @@ fn furnish(folder: &Path) {
 }
 
 /// Types the lines in one terminal of these columns, and answers what is on screen.
-fn typed(folder: &Path, url: &str, columns: u16, lines: &[&str]) -> String {
+pub(crate) fn typed(folder: &Path, url: &str, columns: u16, lines: &[&str]) -> String {
     let mut script = format!("stty cols {columns} rows 50 -onlcr\n");
     for line in lines {
         let line = format!("slipway {line}");
@@ -231,7 +231,7 @@ fn typed(folder: &Path, url: &str, columns: u16, lines: &[&str]) -> String {
 
 /// What was typed, JSON and the lines that the parser of the command line writes are
 /// left to the terminal.
-fn fits(line: &str, columns: usize) -> bool {
+pub(crate) fn fits(line: &str, columns: usize) -> bool {
     line.chars().count() <= columns
         || line.contains('"')
         || ["$ ", "error: ", "Usage: ", "  [", "  tip: "]

@@ -21,23 +21,9 @@ macro_rules! release_assignments {
     };
 }
 
-/// The columns of events with their positions, from this table of positions.
-macro_rules! positioned_events {
-    ($positions:literal) => {
-        concat!(
-            "SELECT e.id, p.position, e.event_type, e.aggregate_id, p.project_id, e.revision, \
-             e.occurred_at, e.abandoned, e.changed, e.payload, r.id AS resource_id, r.handle FROM ",
-            $positions,
-            " p LEFT JOIN outbox_events e ON e.seq = p.seq \
-             LEFT JOIN provisioned_resources a ON a.id = e.aggregate_id \
-             LEFT JOIN resources r ON r.id = a.resource_id "
-        )
-    };
-}
-
 /// Equal to one of the ids that a query answers; uses the index of the compared column.
 macro_rules! one_of {
-    ($query:literal) => {
+    ($query:expr) => {
         concat!("= ANY (ARRAY (", $query, "))")
     };
 }

@@ -3,10 +3,12 @@
 
 use slipway_app::broker::port::ResourceFilter;
 use slipway_app::ports::store::Page;
+use slipway_core::subject::SubjectKind;
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, Executor as _, Row as _};
 use uuid::Uuid;
 
 use super::connect::with_limits;
+use super::shared::access::names;
 use super::shared::broker::list::{self, Walk};
 use super::shared::deletion::reads;
 use super::shared::events::of_project;
@@ -49,6 +51,15 @@ async fn fill(connection: &mut sqlx::PgConnection, project: Uuid, name: &str, co
             cloud_credential_id, attempt, status, xr_name, parameter_values, partition) \
             SELECT gen_random_uuid(), id, '{project}', '{CATALOG}', '{CATALOG}', 1, 'Ready', \
             'x', '{{}}', '{CATALOG}' FROM resources WHERE project_id = '{project}'; \
+         INSERT INTO bootstrap_tokens (id, project_id, provisioned_resource_id, kind, hash, \
+            expires_at, hard_expires_at) SELECT id, '{project}', id, 'node', \
+            decode(md5(id::text), 'hex'), now(), now() FROM provisioned_resources \
+            WHERE project_id = '{project}'; \
+         INSERT INTO nodes (id, project_id, resource_id, provisioned_resource_id, \
+            bootstrap_token_id, hostname, public_key, capabilities, mesh_host, mesh_ip) \
+            SELECT gen_random_uuid(), '{project}', r.id, a.id, a.id, 'h' || r.handle, \
+            '\\x00', '[]', 1, 'x' FROM provisioned_resources a \
+            JOIN resources r ON r.id = a.resource_id WHERE a.project_id = '{project}'; \
          INSERT INTO state_changes (subject_id, revision, to_state, why) \
             SELECT '{project}', n, 'x', 'x' {rows}; \
          INSERT INTO audit_entries (id, actor, verb, subject_kind, subject_id, details, \
@@ -113,6 +124,18 @@ async fn a_list_reads_what_it_answers() {
         ("blocked", list(Walk::Attempts(attempts)), format!("'{nil}', '{{{own}}}', 100"), 0.0),
         ("history", history::LIST.to_owned(), format!("'{own}', 1000000, 30"), 30.0),
     ];
+    let called = |name: &'static str, kind, text: &str, answer| {
+        // The driver says what type a parameter has.
+        let statement = names::statement(kind).unwrap().replace("$4", "$4::uuid");
+        (name, statement, format!("'{text}', '{late}', '{nil}', NULL, 10"), answer)
+    };
+    let statements = statements.into_iter().chain([
+        called("node_of_name", SubjectKind::Node, "hr7", 3.0),
+        called("node_of_handle", SubjectKind::Node, "r7", 3.0),
+        called("resource_of_handle", SubjectKind::Resource, "r7", 3.0),
+        called("no_node", SubjectKind::Node, "x", 0.0),
+    ]);
+    let statements: Vec<_> = statements.collect();
     fill_catalog(&mut connection).await;
     for (name, statement, parameters, _) in &statements {
         run(&mut connection, format!("PREPARE {name} AS {statement}")).await;

@@ -7,6 +7,8 @@ pub(crate) mod blockers;
 pub(crate) mod commit;
 pub(crate) mod history;
 pub(crate) mod migrate;
+#[macro_use]
+pub(crate) mod named;
 pub(crate) mod page;
 #[macro_use]
 pub(crate) mod row_set;

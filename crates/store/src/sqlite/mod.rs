@@ -8,6 +8,8 @@ pub(crate) mod backup;
 pub(crate) mod connect;
 mod inspect;
 mod json_values;
+#[cfg(test)]
+mod plan_tests;
 mod record;
 
 #[path = "../shared/mod.rs"]

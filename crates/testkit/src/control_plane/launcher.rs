@@ -102,6 +102,11 @@ impl ControlPlane {
         process.signal(signal).context("cannot signal the control plane")
     }
 
+    /// The id of the process.
+    pub fn pid(&self) -> anyhow::Result<u32> {
+        Ok(self.process.as_ref().context("the control plane does not run")?.pid())
+    }
+
     /// A client with the first administrator's key.
     pub fn client(&self) -> Client {
         Client { port: self.config.port, key: self.config.admin_key.clone() }

@@ -19,13 +19,18 @@ use crate::testing::world::{World, operator};
 
 impl World {
     /// A blueprint of engine crossplane with a kind of its own.
-    async fn installable(&self) -> (String, BlueprintId) {
+    pub(super) async fn installable(&self) -> (String, BlueprintId) {
         let slug = self.fresh_name("blueprint");
         let id = self.create_blueprint_for(Engine::Crossplane, &slug).await;
         (slug, id.expect("a blueprint"))
     }
 
-    async fn publish_installed(&self, slug: &str, version: &str, install_definitions: bool) {
+    pub(super) async fn publish_installed(
+        &self,
+        slug: &str,
+        version: &str,
+        install_definitions: bool,
+    ) {
         let documents = Ok(CompositeDefinition {
             composite_type: CompositeType {
                 group: "nodes.example.org".to_owned(),
@@ -40,7 +45,11 @@ impl World {
         self.publish_with(slug, &content, &documents).await.expect("a version");
     }
 
-    async fn demand(&self, cluster: ClusterId, blueprint: BlueprintId) -> Option<Demand> {
+    pub(super) async fn demand(
+        &self,
+        cluster: ClusterId,
+        blueprint: BlueprintId,
+    ) -> Option<Demand> {
         let listed = self.store.placement.demand_list(cluster).await.expect("a list");
         listed.into_iter().find(|demand| demand.blueprint_id == blueprint)
     }
@@ -54,7 +63,7 @@ impl World {
     }
 
     /// Records this state as the placement loop would.
-    async fn record_definitions(
+    pub(super) async fn record_definitions(
         &self,
         demand: &Demand,
         phase: DefinitionPhase,

@@ -1,9 +1,11 @@
 //! The catalog's part of the suite: its sequential half and its races.
 
 mod catalog_client;
+mod cluster_races;
 mod composites;
 mod definitions;
 mod idempotency;
+mod labels;
 mod placement;
 mod placements;
 mod races;

@@ -14,7 +14,12 @@ use crate::ports::store::{Error, Page};
 use crate::testing::world::{World, operator, refused};
 
 /// Records this state of the project namespace as the placement loop would.
-async fn see(world: &World, project: ProjectId, phase: NamespacePhase, uid: Option<&str>) {
+pub(super) async fn see(
+    world: &World,
+    project: ProjectId,
+    phase: NamespacePhase,
+    uid: Option<&str>,
+) {
     let status =
         NamespaceStatus { namespace_uid: uid.map(str::to_owned), ..NamespaceStatus::default() };
     let plan = PlacementDecision { actions: Vec::new(), phase, status };
@@ -24,7 +29,7 @@ async fn see(world: &World, project: ProjectId, phase: NamespacePhase, uid: Opti
     world.store.placement.decide_project_namespace(project, &mut rule).await.expect("a decision");
 }
 
-async fn withdraw(world: &World, project: &str) -> Result<(), Error> {
+pub(super) async fn withdraw(world: &World, project: &str) -> Result<(), Error> {
     let mut rule = |snapshot: &_| cluster::withdraw(snapshot, Expected::Any, &operator());
     world.store.placement.decide_cluster_assignment(project, None, &mut rule).await
 }

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use super::{
-    composites, definitions, idempotency, placement, placements, races as raced, sequential,
+    cluster_races, composites, definitions, idempotency, labels, placement, placements,
+    races as raced, sequential,
 };
 use crate::testing::world::World;
 
@@ -32,6 +33,8 @@ pub(in crate::testing) async fn conformance(world: &World) {
     definitions::the_newest_version_is_demanded_and_its_progress_kept(world).await;
     definitions::what_is_published_or_in_use_goes_on_being_served(world).await;
     placements::labels_in_effect_and_blockers_select(world).await;
+    labels::a_relabelled_project_makes_its_resources_due(world).await;
+    labels::a_changed_definition_makes_what_has_the_label_due(world).await;
     idempotency::a_key_is_bound_with_what_it_made(world).await;
     idempotency::the_first_answer_is_kept(world).await;
 }
@@ -44,7 +47,13 @@ pub(in crate::testing) async fn races(world: &Arc<World>) {
     raced::publish_with_publish(world).await;
     raced::retire_with_declare(world).await;
     composites::two_credentials_of_a_provider_at_once(world).await;
+<<<<<<< HEAD
     composites::two_retries_with_two_credentials_at_once(world).await;
+=======
+    cluster_races::delete_with_a_pass(world).await;
+    cluster_races::update_with_a_pass(world).await;
+    cluster_races::delete_with_the_end_of_a_namespace(world).await;
+>>>>>>> w-rest
     raced::two_requests_with_one_key(world).await;
     raced::two_answers_of_one_key(world).await;
 }

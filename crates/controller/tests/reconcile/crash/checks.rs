@@ -268,7 +268,12 @@ async fn check_audit(
     // crash followed right after the mint, nobody knows the token's text, but
     // the token is revoked all the same.
     for (token, open) in raw.tokens(filling.attempt).await {
-        claims.push((token, "token.mint", 1));
+        let made = raw.audit(token).await;
+        let made =
+            made.iter().filter(|entry| ["token.mint", "token.issue"].contains(&&*entry.verb));
+        if made.count() != 1 {
+            wrong.push(format!("token {token} is not audited once as made"));
+        }
         if open {
             wrong.push(format!("token {token} is left open"));
         }

@@ -102,7 +102,7 @@ impl Journal {
         Acting { journal: Arc::clone(self), attempt }
     }
 
-    /// Notes a token that was sent out with an object.
+    /// Notes a token that was sent out, with an object or to a person.
     pub(super) fn injected(&self, token: Secret) {
         let mut ledger = self.0.lock().unwrap();
         if !ledger.tokens.iter().any(|known| known.expose() == token.expose()) {

@@ -19,7 +19,7 @@ use slipway_app::broker::port::ResourceFilter;
 use slipway_app::broker::{delete, retry};
 use slipway_app::context::Wakes;
 use slipway_app::nodes::enrol::{self, Register};
-use slipway_app::nodes::{force, node};
+use slipway_app::nodes::{force, node, tokens};
 use slipway_app::ports::Stores;
 use slipway_app::ports::store::Page;
 use slipway_controller::driver::Loop;
@@ -397,12 +397,21 @@ impl<'a> Plane<'a> {
     /// Acts as the agent inside the object: it enrols with the token in the
     /// object, and with the same key until it gets an answer.
     pub(super) async fn enrol(&mut self, id: ResourceId, number: u8) -> NodeId {
-        let key = public_key(id, number);
-        self.keys.insert(key);
         let name = self.world.name(id).await;
         let token = self.world.token(&name);
+        self.enrol_with(id, number, &token).await
+    }
+
+    pub(super) async fn enrol_with(
+        &mut self,
+        id: ResourceId,
+        number: u8,
+        token: &Secret,
+    ) -> NodeId {
+        let key = public_key(id, number);
+        self.keys.insert(key);
         self.request(async |life| {
-            enrol::enrol(&life.context, mk_register(&token, key)).await.map(|known| known.node_id)
+            enrol::enrol(&life.context, mk_register(token, key)).await.map(|known| known.node_id)
         })
         .await
         .unwrap()
@@ -434,6 +443,20 @@ impl<'a> Plane<'a> {
             })
             .await;
         assert!(matches!(retried, Ok(()) | Err(ErrorKind::NothingToRetry)), "{retried:?}");
+    }
+
+    /// A person whose answer was lost asks again, for another token.
+    pub(super) async fn reenrol(&mut self, id: ResourceId) -> Secret {
+        let world = self.world;
+        let why = "its disk was full";
+        let issued = self
+            .request(async |life| {
+                tokens::reenrol(&life.context, &world.caller, id, why, None, None).await
+            })
+            .await;
+        let (_, token) = issued.unwrap();
+        self.journal.injected(token.clone());
+        token
     }
 
     pub(super) async fn force(&mut self, id: ResourceId) {

@@ -17,6 +17,7 @@ pub(super) enum Scenario {
     Teardown,
     Force,
     MadeAnew,
+    EnrolledAgain,
     DeletedBetweenTicks,
     DeletedInsideATick,
     FailedAndDeleted,
@@ -45,12 +46,13 @@ const NEVER_CAME: &[&str] = &["Requested", "Deleting", "Deleted"];
 const FAILED_AND_WENT: &[&str] = &["Requested", "Failed", "Deleting", "Deleted"];
 
 impl Scenario {
-    pub(super) const ALL: [Self; 11] = [
+    pub(super) const ALL: [Self; 12] = [
         Self::Provisioning,
         Self::Enrolment,
         Self::Teardown,
         Self::Force,
         Self::MadeAnew,
+        Self::EnrolledAgain,
         Self::DeletedBetweenTicks,
         Self::DeletedInsideATick,
         Self::FailedAndDeleted,
@@ -88,6 +90,12 @@ impl Scenario {
             ],
             Self::Force => &["commit:node.deregister/before", "action:delete/before"],
             Self::MadeAnew => &["commit:node.deregister+token.mint/after", "action:create/before"],
+            Self::EnrolledAgain => &[
+                "commit:token.issue+resource.reenrol+node.deregister/before",
+                "commit:token.issue+resource.reenrol+node.deregister/after",
+                "commit:node.enrol/after",
+                "commit:Enrolling→Ready/after",
+            ],
             Self::DeletedBetweenTicks => &["action:delete/after"],
             Self::DeletedInsideATick => &["action:create/after", "action:delete/after"],
             Self::FailedAndDeleted => &[
@@ -130,6 +138,9 @@ impl Scenario {
             Self::Teardown => (vec![teardown(plane, handle).await], Phase::Deleted, CAME_AND_WENT),
             Self::Force => (vec![force(plane, handle).await], Phase::Deleted, CAME_AND_WENT),
             Self::MadeAnew => (vec![made_anew(plane, handle).await], Phase::Ready, CAME_TWICE),
+            Self::EnrolledAgain => {
+                (vec![enrolled_again(plane, handle).await], Phase::Ready, CAME_TWICE)
+            }
             Self::DeletedBetweenTicks => {
                 (vec![deleted_between_ticks(plane, handle).await], Phase::Deleted, NEVER_CAME)
             }
@@ -221,6 +232,20 @@ async fn made_anew(plane: &mut Plane<'_>, handle: &str) -> ResourceId {
     plane.world.substrate.remove(&plane.world.name(id).await);
     plane.until_phase(id, Phase::Enrolling).await;
     plane.enrol(id, 2).await;
+    plane.until_phase(id, Phase::Ready).await;
+    id
+}
+
+/// The machine lost its identity before its first heartbeat.
+async fn enrolled_again(plane: &mut Plane<'_>, handle: &str) -> ResourceId {
+    let id = plane.declare(handle).await;
+    plane.until_phase(id, Phase::Enrolling).await;
+    plane.enrol(id, 1).await;
+    plane.until_phase(id, Phase::Ready).await;
+    plane.arm();
+    let token = plane.reenrol(id).await;
+    plane.until_phase(id, Phase::Enrolling).await;
+    plane.enrol_with(id, 2, &token).await;
     plane.until_phase(id, Phase::Ready).await;
     id
 }

@@ -33,15 +33,12 @@ impl ClusterFacts {
     fn tell(&self, found: &mut Explanation, name: &str, cluster: Option<&Cluster>) {
         let total = |of: fn(&PhaseCount) -> u64| self.counts.iter().map(of).sum::<u64>();
         let (all, blocked) = (total(|count| count.total), total(|count| count.blocked));
-        let moving: u64 = self
-            .counts
-            .iter()
-            .filter(|count| {
-                let settled = [Phase::Ready, Phase::Failed, Phase::Deleted].map(Phase::as_str);
-                !settled.contains(&count.phase.as_str())
-            })
-            .map(|count| count.total)
-            .sum();
+        let within = |phases: &[Phase]| -> u64 {
+            let of = |count: &&PhaseCount| phases.iter().any(|p| p.as_str() == count.phase);
+            self.counts.iter().filter(of).map(|count| count.total).sum()
+        };
+        let failed = within(&[Phase::Failed]);
+        let moving = all - failed - within(&[Phase::Ready, Phase::Deleted]);
         let phases: Map<String, Value> =
             self.counts.iter().map(|count| (count.phase.clone(), json!(count.total))).collect();
         found.facts.insert("attempts", json!(all));
@@ -60,6 +57,10 @@ impl ClusterFacts {
             found.waiting_for = Some(format!("what blocks {blocked} of its {all} attempts"));
         } else if moving > 0 {
             found.waiting_for = Some(format!("{moving} of its {all} attempts, none blocked"));
+        } else if failed > 0 {
+            found.waiting_for = Some(format!(
+                "a person to retry or delete the {failed} of its {all} attempts that failed"
+            ));
         }
         if !served {
             found.waiting_for = Some("a control plane that serves its cluster".to_owned());

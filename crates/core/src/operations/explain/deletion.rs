@@ -31,16 +31,22 @@ pub fn deletion(
         found.blockers = target.blockers.clone();
         found.resource_id = target.resource_id;
     } else {
-        found.next = match deletion.state {
-            DeletionState::Scheduled => "it begins when its grace is over",
-            DeletionState::Running => "it goes on with its target",
-            DeletionState::Purging => "what is left of its members is removed for good",
+        let (waiting_for, next) = match deletion.state {
+            DeletionState::Scheduled => {
+                (Some("the end of its grace"), "it begins when its grace is over")
+            }
+            DeletionState::Running => (Some("its target to be gone"), "it goes on with its target"),
+            DeletionState::Purging => (
+                Some("its members to be removed"),
+                "what is left of its members is removed for good",
+            ),
             DeletionState::Done
             | DeletionState::Purged
             | DeletionState::Cancelled
-            | DeletionState::Restored => "nothing: it is over",
-        }
-        .to_owned();
+            | DeletionState::Restored => (None, "nothing: it is over"),
+        };
+        found.waiting_for = waiting_for.map(str::to_owned);
+        found.next = next.to_owned();
     }
     found.facts.insert("requested_by", json!(deletion.requested_by));
     found.facts.insert("requested_at", json!(deletion.requested_at));

@@ -88,6 +88,7 @@ pub fn attempt(line: &AttemptLine) -> Explanation {
         true => "nothing: another attempt followed it".to_owned(),
         false => format!("{}; another attempt followed it", taken_down(line)),
     };
+    found.waiting_for = (!is_over(line)).then(|| awaited(line).to_owned());
     found.next_check_at = line.due_at;
     found.holder = line.holder.clone();
     found.failure = line.failure.clone();
@@ -195,9 +196,12 @@ fn facts(found: &mut Explanation, snapshot: &ResourceSnapshot) {
 
 /// Whether nothing is left to do about the attempt.
 fn is_over(line: &AttemptLine) -> bool {
-    line.phase == Phase::Deleted.as_str()
-        && (line.absence_proven_at.is_some() || line.abandoned_at.is_some())
-        && line.blockers.is_empty()
+    line.phase == Phase::Deleted.as_str() && is_gone(line) && line.blockers.is_empty()
+}
+
+/// Whether nobody proves its absence any more.
+fn is_gone(line: &AttemptLine) -> bool {
+    line.absence_proven_at.is_some() || line.abandoned_at.is_some()
 }
 
 fn older(line: &AttemptLine) -> String {
@@ -214,6 +218,15 @@ fn taken_down(line: &AttemptLine) -> &'static str {
         "its absence is still to be proven a second time"
     } else {
         "it is still being taken down"
+    }
+}
+
+/// What has to happen for that.
+fn awaited(line: &AttemptLine) -> &'static str {
+    match (line.phase == Phase::Deleted.as_str(), is_gone(line)) {
+        (false, _) => "its node and its substrate to be gone",
+        (true, false) => "the second proof of its absence",
+        (true, true) => "its blockers to be resolved",
     }
 }
 

@@ -10,6 +10,7 @@ use crate::blocker::{Blocker, BlockerCode, Deadlines};
 use crate::broker::phase::Phase;
 use crate::broker::snapshot::ResourceSnapshot;
 use crate::deletion::leak::{Leak, Removal, Resolved};
+use crate::deletion::record::DeletionState;
 use crate::fixtures::catalog::{mk_cluster, mk_project};
 use crate::fixtures::{at, mk_deletion, mk_node, mk_snapshot, mk_token};
 use crate::ids::{DrainId, LeakRecordId, NodeId, ProvisionedResourceId};
@@ -80,7 +81,11 @@ fn every_phase_says_what_happens_next() {
         let found = explained(&mk_snapshot(phase));
         assert_eq!((found.kind, found.state.as_str()), (ExplainedKind::Resource, phase.as_str()));
         assert!(!found.next.is_empty(), "{phase}");
+        // `Deleted` is not over until its absence is proven twice.
+        assert_eq!(found.waiting_for.is_none(), phase == Phase::Ready, "{phase}");
     }
+    let failed = explained(&mk_snapshot(Phase::Failed)).waiting_for.unwrap();
+    assert!(failed.contains("it failed") && failed.contains("retries or deletes"), "{failed}");
 }
 
 #[test]
@@ -177,7 +182,11 @@ fn a_deletion_waits_for_what_its_target_waits_for() {
     assert!(found.waiting_for.unwrap().starts_with("Deregistering: "));
     assert_eq!(found.blockers, target.blockers);
     assert_eq!(found.parts.len(), asked.members.len());
-    asked.state = crate::deletion::record::DeletionState::Done;
+    for open in [DeletionState::Scheduled, DeletionState::Running, DeletionState::Purging] {
+        asked.state = open;
+        assert!(deletion(&asked, &lines, None).waiting_for.is_some(), "{open}");
+    }
+    asked.state = DeletionState::Done;
     let done = deletion(&asked, &lines, Some(&target));
     assert!(done.next.contains("over") && done.blockers.is_empty() && done.waiting_for.is_none());
 }
@@ -261,6 +270,9 @@ fn what_is_stuck_in_a_project_and_a_cluster_is_counted_and_named() {
     assert_eq!(found.parts[0].blockers[0].code, BlockerCode::DeleteFailed);
     let of = project(&mk_project(), None, Some(&registered), &facts);
     assert!(of.waiting_for.unwrap().starts_with("a placement: "));
+    facts.counts = vec![count(Phase::Ready, 3, 0), count(Phase::Failed, 2, 0)];
+    let failed = cluster(&registered, &facts).waiting_for.unwrap();
+    assert!(failed.contains("2 of its 5 attempts that failed"), "{failed}");
     facts.lag = Some(Duration::from_secs(61));
     let unserved = cluster(&registered, &facts);
     assert_eq!(unserved.state, "not served");
@@ -291,6 +303,15 @@ fn a_failed_attempt_is_named_with_its_reason_for_ever() {
     assert_eq!((itself.kind, itself.attempt), (ExplainedKind::Attempt, Some(first.number)));
     assert_eq!(itself.failure, Some(failure.clone()));
     assert!(itself.next.starts_with("nothing"), "{}", itself.next);
+    assert_eq!(itself.waiting_for, None);
+    let leaving = older(&snapshot, Phase::Deprovisioning);
+    let unproven = older(&snapshot, Phase::Deleted);
+    let blocked = AttemptLine { absence_proven_at: Some(at(90)), ..unproven.clone() };
+    for (line, what) in [(leaving, "substrate"), (unproven, "second proof"), (blocked, "blockers")]
+    {
+        let waiting = attempt(&line).waiting_for.unwrap();
+        assert!(waiting.contains(what), "{waiting}");
+    }
 
     // Without a failure an attempt that is gone is no longer of interest.
     let gone = AttemptLine { failure: None, ..first };

@@ -13,6 +13,6 @@ pub(crate) mod withdrawn_keys;
 pub(crate) mod write;
 
 use super::{
-    Backend, Connection, Db, Row, broker, catalog, deletion, json_values, nodes, operations, page,
-    row_set, rows, table, writes,
+    Backend, Connection, Db, Row, broker, catalog, deletion, events, json_values, nodes,
+    operations, page, placement, row_set, rows, table, writes,
 };

@@ -1,5 +1,4 @@
-//! Names of things of every kind, and what has a name. The rows of all rooms are read and
-//! none is written.
+//! Names of things of every kind, and what has a name: each room says it of its own tables.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -10,7 +9,12 @@ use slipway_core::subject::SubjectKind;
 use sqlx::Row as _;
 use uuid::Uuid;
 
-use super::Connection;
+use super::broker::named::{broker_names, handle_of, handle_of_attempt};
+use super::catalog::named::catalog_names;
+use super::events::named::subscription_names;
+use super::nodes::named::node_names;
+use super::placement::named::cluster_names;
+use super::{Connection, broker, catalog, deletion, nodes, placement};
 use crate::failure::Failure;
 use crate::id_list::IdList;
 
@@ -21,44 +25,18 @@ pub(crate) async fn names(
     connection: &mut Connection,
     ids: &[Uuid],
 ) -> Result<BTreeMap<Uuid, String>, Failure> {
-    macro_rules! named {
-        ($name:literal, $table:literal) => {
-            sql!("SELECT d.id, ", $name, " AS name FROM ", $table, " WHERE d.id ", (one_of "$1"))
-        };
-    }
     const NAMES: &str = concat!(
-        named!("d.name", "projects d"),
+        catalog_names!(),
         " UNION ALL ",
-        named!("d.name", "clouds d"),
+        cluster_names!(),
         " UNION ALL ",
-        named!("d.name", "cloud_credentials d"),
+        broker_names!(),
         " UNION ALL ",
-        named!("d.name", "clusters d"),
+        node_names!(),
         " UNION ALL ",
-        named!("d.slug", "blueprints d"),
+        names_of!("api_keys d", "d.name"),
         " UNION ALL ",
-        named!(
-            "b.slug || '@' || d.version",
-            "blueprint_versions d JOIN blueprints b ON b.id = d.blueprint_id"
-        ),
-        " UNION ALL ",
-        named!("d.key", "label_definitions d"),
-        " UNION ALL ",
-        named!("d.handle", "resources d"),
-        " UNION ALL ",
-        named!("r.handle", "provisioned_resources d JOIN resources r ON r.id = d.resource_id"),
-        " UNION ALL ",
-        named!(
-            "r.handle",
-            "bootstrap_tokens d JOIN provisioned_resources a ON a.id = d.provisioned_resource_id \
-             JOIN resources r ON r.id = a.resource_id"
-        ),
-        " UNION ALL ",
-        named!("d.hostname", "nodes d"),
-        " UNION ALL ",
-        named!("d.name", "api_keys d"),
-        " UNION ALL ",
-        named!("d.name", "event_subscriptions d"),
+        subscription_names!(),
     );
     let list: IdList = ids.iter().copied().collect();
     let found = sqlx::query(NAMES).bind(list).fetch_all(connection).await?;
@@ -94,83 +72,28 @@ pub(crate) async fn candidates(
 }
 
 /// `None` for a kind that nobody names.
-fn statement(kind: SubjectKind) -> Option<&'static str> {
-    macro_rules! fitting {
-        ($table:literal, $name:literal, $named:literal, $live:literal, $project:expr) => {
-            concat!(
-                "SELECT d.id, ",
-                $name,
-                " AS name, CASE WHEN ",
-                $named,
-                " THEN 1 ELSE 0 END AS named, CASE WHEN ",
-                $live,
-                " THEN 1 ELSE 0 END AS live FROM ",
-                $table,
-                " WHERE (",
-                $named,
-                " OR d.id BETWEEN $2 AND $3) AND ($4 IS NULL OR ",
-                $project,
-                ") ORDER BY live DESC, d.id DESC LIMIT $5"
-            )
-        };
-    }
-    // A kind without names; the parameter of the name has to occur.
-    macro_rules! by_id {
-        ($table:literal, $project:expr) => {
-            fitting!($table, "NULL", "$1 IS NULL", "1 = 1", $project)
-        };
-    }
+pub(crate) fn statement(kind: SubjectKind) -> Option<&'static str> {
     Some(match kind {
-        SubjectKind::Project => {
-            fitting!("projects d", "d.name", "d.name = $1", "d.deleted_at IS NULL", "d.id = $4")
-        }
-        SubjectKind::Cloud => {
-            fitting!("clouds d", "d.name", "d.name = $1", "d.deleted_at IS NULL", "1 = 1")
-        }
-        SubjectKind::Credential => fitting!(
-            "cloud_credentials d JOIN clouds c ON c.id = d.cloud_id",
-            "d.name || ' of cloud ' || c.name",
-            "d.name = $1",
-            "d.deleted_at IS NULL",
-            "1 = 1"
-        ),
-        SubjectKind::Cluster => fitting!("clusters d", "d.name", "d.name = $1", "1 = 1", "1 = 1"),
-        SubjectKind::Blueprint => {
-            fitting!("blueprints d", "d.slug", "d.slug = $1", "1 = 1", "1 = 1")
-        }
-        SubjectKind::Resource => fitting!(
-            "resources d JOIN projects p ON p.id = d.project_id",
-            "d.handle || ' of project ' || p.name",
-            "d.handle = $1",
-            "d.deleted_at IS NULL",
-            "d.project_id = $4"
-        ),
-        SubjectKind::Node => fitting!(
-            "nodes d JOIN resources r ON r.id = d.resource_id",
-            "d.hostname || ' of resource ' || r.handle",
-            "(d.hostname = $1 OR r.handle = $1)",
-            "d.deregistered_at IS NULL",
-            "d.project_id = $4"
-        ),
-        SubjectKind::ApiKey => fitting!(
-            "api_keys d",
-            "d.name",
-            "d.name = $1",
-            "d.revoked_at IS NULL",
-            "d.project_id = $4"
-        ),
-        SubjectKind::ProvisionedResource => by_id!("provisioned_resources d", "d.project_id = $4"),
-        SubjectKind::BootstrapToken => by_id!("bootstrap_tokens d", "d.project_id = $4"),
-        SubjectKind::Deletion => {
-            by_id!(
-                "deletions d",
-                concat!(
-                    project_of_deletion!("'project'", "'resource'", "'provisioned_resource'"),
-                    " = $4"
-                )
-            )
-        }
-        SubjectKind::LeakRecord => by_id!("leak_records d", "1 = 0"),
+        SubjectKind::Project => catalog::named::PROJECTS,
+        SubjectKind::Cloud => catalog::named::CLOUDS,
+        SubjectKind::Credential => catalog::named::CREDENTIALS,
+        SubjectKind::Blueprint => catalog::named::BLUEPRINTS,
+        SubjectKind::Cluster => placement::named::CLUSTERS,
+        SubjectKind::Resource => broker::named::RESOURCES,
+        SubjectKind::ProvisionedResource => broker::named::ATTEMPTS,
+        SubjectKind::Node => nodes::named::NODES,
+        SubjectKind::BootstrapToken => nodes::named::TOKENS,
+        SubjectKind::Deletion => deletion::named::DELETIONS,
+        SubjectKind::LeakRecord => deletion::named::LEAKS,
+        SubjectKind::ApiKey => KEYS,
         _ => return None,
     })
 }
+
+const KEYS: &str = called!(
+    "api_keys",
+    "d.name",
+    "SELECT id FROM api_keys WHERE name = $1",
+    "d.revoked_at IS NULL",
+    "d.project_id = $4"
+);

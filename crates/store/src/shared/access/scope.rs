@@ -25,6 +25,7 @@ macro_rules! project_of_deletion {
         )
     };
 }
+pub(crate) use project_of_deletion;
 
 pub(crate) async fn project_of(
     connection: &mut Connection,

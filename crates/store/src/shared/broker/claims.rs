@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use slipway_app::broker::port::Claimed;
 use slipway_core::blocker::{self, DeregistrationSeam};
+use slipway_core::catalog::label::LabelKey;
 use slipway_core::commit::Release;
 use slipway_core::ids::{ClaimToken, Partition, ProjectId, ProvisionedResourceId};
 use slipway_core::{Phase, Timestamp};
@@ -172,20 +173,48 @@ pub(crate) async fn wake(
     Ok(End::Commit(()))
 }
 
+/// Wakes the attempts that are not Deleted and may become due, in the order of their ids.
+macro_rules! wake_where {
+    ($condition:literal) => {
+        concat!(
+            "UPDATE provisioned_resources SET ",
+            wake_assignments!(),
+            " WHERE id ",
+            sql!(picked_from),
+            "SELECT id FROM provisioned_resources WHERE status <> $1 AND due_at IS NOT NULL AND ",
+            $condition,
+            " ORDER BY id",
+            sql!(for_update, picked_end)
+        )
+    };
+}
+
 /// Wakes every attempt of the project that is not Deleted and may become due.
 pub(crate) async fn wake_project(
     connection: &mut Connection,
     project: ProjectId,
 ) -> Result<(), Failure> {
-    sqlx::query(concat!(
-        "UPDATE provisioned_resources SET ",
-        wake_assignments!(),
-        " WHERE project_id = $1 AND status <> $2 AND due_at IS NOT NULL"
-    ))
-    .bind(project.as_uuid())
-    .bind(Phase::Deleted.as_str())
-    .execute(&mut *connection)
-    .await?;
+    let statement = wake_where!("project_id = $2");
+    sqlx::query(statement)
+        .bind(Phase::Deleted.as_str())
+        .bind(project.as_uuid())
+        .execute(connection)
+        .await?;
+    Ok(())
+}
+
+/// The same for those of every project with this label in effect.
+pub(crate) async fn wake_label(connection: &mut Connection, key: &LabelKey) -> Result<(), Failure> {
+    let statement = wake_where!(
+        "EXISTS (SELECT 1 FROM resources r JOIN projects p ON p.id = r.project_id \
+         WHERE r.id = provisioned_resources.resource_id \
+         AND (r.labels ->> $2 IS NOT NULL OR p.labels ->> $2 IS NOT NULL))"
+    );
+    sqlx::query(statement)
+        .bind(Phase::Deleted.as_str())
+        .bind(key.as_str())
+        .execute(connection)
+        .await?;
     Ok(())
 }
 

@@ -9,6 +9,7 @@ pub(crate) mod decide;
 pub(crate) mod declare;
 pub(crate) mod hydrate;
 pub(crate) mod list;
+pub(crate) mod named;
 pub(crate) mod partitions;
 pub(crate) mod port;
 pub(crate) mod provider;

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use serde_json::Value;
-use slipway_core::broker::BrokerWrite;
 use slipway_core::broker::attempt::ProvisionedResource;
 use slipway_core::broker::resource::Resource;
+use slipway_core::broker::{BrokerWrite, Labelled};
 use slipway_core::catalog::parameters::ParameterValues;
 use slipway_core::commit::Release;
 use slipway_core::ids::Revision;
@@ -31,6 +31,7 @@ pub(crate) struct Writes<'a> {
     /// In the order of their ids, as decisions lock them.
     patches: BTreeMap<Uuid, AttemptPatch<'a>>,
     ended_claims: Vec<Uuid>,
+    labelled: Vec<&'a Labelled>,
 }
 
 /// Everything that one decision writes to the row of its attempt. A decision
@@ -95,6 +96,7 @@ impl<'a> Writes<'a> {
                 self.patch(attempt.as_uuid()).observed = Some(observed);
             }
             BrokerWrite::ClaimEnd(attempt) => self.ended_claims.push(attempt.as_uuid()),
+            BrokerWrite::LabelledWake(labelled) => self.labelled.push(labelled),
         }
     }
 
@@ -130,6 +132,12 @@ impl<'a> Writes<'a> {
                 writes::first_missing(connection, statement, &ids, &patches).await?
             {
                 refuse_patch(connection, &patches[missing]).await?;
+            }
+        }
+        for labelled in self.labelled {
+            match labelled {
+                Labelled::Project(project) => claims::wake_project(connection, *project).await?,
+                Labelled::Label(key) => claims::wake_label(connection, key).await?,
             }
         }
         claims::end(connection, &self.ended_claims).await

@@ -30,22 +30,23 @@ pub(crate) async fn lock_project(
     row.map(|row| row.try_get("id")).transpose()
 }
 
-/// The named version, or the last published one that is not retired, and whether it
-/// is retired. The lock keeps it from being retired until this transaction ends.
+/// The named version of the blueprint of this slug or id, or the last published one that is
+/// not retired, and whether it is retired. The lock keeps it from being retired until this transaction ends.
 pub(crate) async fn blueprint_version(
     connection: &mut Connection,
-    slug: &str,
+    reference: &str,
     version: Option<&str>,
 ) -> Result<(Option<BlueprintVersion>, bool), Failure> {
     let row = sqlx::query(concat!(
         select_versions!(),
-        "WHERE b.slug = $1 AND ($2 IS NULL OR v.version = $2) \
+        "WHERE (b.slug = $1 OR b.id = $3) AND ($2 IS NULL OR v.version = $2) \
          ORDER BY CASE WHEN v.retired_at IS NULL THEN 0 ELSE 1 END, v.published_at DESC, \
          v.id DESC LIMIT 1",
         sql!(for_share)
     ))
-    .bind(slug)
+    .bind(reference)
     .bind(version)
+    .bind(as_id(reference))
     .fetch_optional(connection)
     .await?;
     let Some(row) = row else { return Ok((None, false)) };

@@ -5,6 +5,7 @@ pub(crate) mod cloud;
 pub(crate) mod credential;
 pub(crate) mod for_declaration;
 pub(crate) mod label;
+pub(crate) mod named;
 pub(crate) mod port;
 pub(crate) mod project;
 pub(crate) mod seed;

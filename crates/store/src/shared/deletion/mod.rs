@@ -3,6 +3,7 @@
 pub(crate) mod hydrate;
 pub(crate) mod leak_rows;
 pub(crate) mod leaks;
+pub(crate) mod named;
 pub(crate) mod port;
 pub(crate) mod reads;
 pub(crate) mod write;

@@ -1,5 +1,6 @@
 //! The outbox and its subscriptions.
 
+pub(crate) mod named;
 pub(crate) mod of_project;
 pub(crate) mod outbox;
 pub(crate) mod port;

@@ -6,6 +6,7 @@ use slipway_core::events::positions::Span;
 use slipway_core::ids::ProjectId;
 use sqlx::Row as _;
 
+use super::outbox::positioned_events;
 use super::{Connection, outbox};
 use crate::failure::Failure;
 

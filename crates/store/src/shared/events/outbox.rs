@@ -33,6 +33,21 @@ use crate::micros::Micros;
 /// is as alarming as it gets, and counting costs.
 const COUNTED: i64 = 10_000;
 
+/// The columns of events with their positions, from this table of positions.
+macro_rules! positioned_events {
+    ($positions:literal) => {
+        concat!(
+            "SELECT e.id, p.position, e.event_type, e.aggregate_id, p.project_id, e.revision, \
+             e.occurred_at, e.abandoned, e.changed, e.payload, r.id AS resource_id, r.handle FROM ",
+            $positions,
+            " p LEFT JOIN outbox_events e ON e.seq = p.seq \
+             LEFT JOIN provisioned_resources a ON a.id = e.aggregate_id \
+             LEFT JOIN resources r ON r.id = a.resource_id "
+        )
+    };
+}
+pub(crate) use positioned_events;
+
 pub(crate) const EVENTS: &str = concat!(
     positioned_events!("event_positions"),
     "WHERE p.position > $1 ORDER BY p.position LIMIT $2"

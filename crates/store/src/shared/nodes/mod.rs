@@ -4,6 +4,7 @@ pub(crate) mod enrol;
 pub(crate) mod hydrate;
 pub(crate) mod machines;
 pub(crate) mod mesh;
+pub(crate) mod named;
 pub(crate) mod port;
 pub(crate) mod reads;
 pub(crate) mod tokens;

@@ -161,7 +161,7 @@ fn definitions(row: &Row) -> Result<Option<InstalledDefinitions>, Fault> {
 
 /// A blueprint on a cluster. The lock of the blueprint serialises this with
 /// publications and retirements: the version that is decided on stays the
-/// newest until the decision commits.
+/// newest until the decision commits. That of the cluster keeps it from being deleted.
 pub(crate) struct DemandOf {
     pub(crate) cluster: ClusterId,
     pub(crate) blueprint: BlueprintId,
@@ -175,6 +175,11 @@ impl Load for DemandOf {
             .bind(self.blueprint.as_uuid())
             .fetch_optional(&mut *connection)
             .await?;
+        sqlx::query(sql!("SELECT id FROM clusters WHERE id = $1", for_share))
+            .bind(self.cluster.as_uuid())
+            .fetch_optional(&mut *connection)
+            .await?
+            .ok_or(Failure::NotFound { kind: ClusterId::KIND })?;
         let row = sqlx::query(concat!(select!(), " AND b.id = $2"))
             .bind(self.cluster.as_uuid())
             .bind(self.blueprint.as_uuid())

@@ -3,6 +3,7 @@
 pub(crate) mod cluster;
 pub(crate) mod definitions;
 pub(crate) mod hydrate;
+pub(crate) mod named;
 pub(crate) mod namespace;
 pub(crate) mod port;
 pub(crate) mod seed;

@@ -1,0 +1,1 @@
+DROP INDEX nodes_hostname_index;
