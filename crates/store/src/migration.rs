@@ -73,6 +73,8 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
     // Keeps corrections for the attempt that follows, which an older reader would drop.
     migration!(12, "broker_retries", "0012_broker_retries", min_reader: 12),
     migration!(13, "nodes_machines", "0013_nodes_machines", min_reader: 1),
+    // Marks rows as deleted that an older reader would take for live ones.
+    migration!(16, "catalog_soft_deletion", "0016_catalog_soft_deletion", min_reader: 16),
 ];
 
 /// The first migration of every database that a development version made before

@@ -19,6 +19,7 @@ pub(in crate::testing) async fn conformance(world: &World) {
     composites::the_facts_of_a_cloud_are_those_in_effect(world).await;
     composites::a_second_credential_of_a_provider_is_refused(world).await;
     sequential::a_retired_version_is_not_declared_from(world).await;
+    sequential::a_blueprint_is_deleted_while_nothing_is_made_from_it(world).await;
     sequential::a_label_is_defined_once(world).await;
     sequential::pages_give_each_row_once(world).await;
     placements::a_project_moves_only_while_it_is_empty(world).await;
@@ -30,6 +31,7 @@ pub(in crate::testing) async fn conformance(world: &World) {
     placement::a_region_offers_its_usable_clusters(world).await;
     definitions::the_newest_version_is_demanded_and_its_progress_kept(world).await;
     definitions::what_is_published_or_in_use_goes_on_being_served(world).await;
+    definitions::a_deleted_blueprint_or_cluster_demands_nothing(world).await;
     placements::labels_in_effect_and_blockers_select(world).await;
     idempotency::a_key_is_bound_with_what_it_made(world).await;
     idempotency::the_first_answer_is_kept(world).await;
@@ -42,6 +44,7 @@ pub(in crate::testing) async fn races(world: &Arc<World>) {
     raced::move_with_declare(world).await;
     raced::publish_with_publish(world).await;
     raced::retire_with_declare(world).await;
+    raced::publish_with_delete(world).await;
     composites::two_credentials_of_a_provider_at_once(world).await;
     raced::two_requests_with_one_key(world).await;
     raced::two_answers_of_one_key(world).await;

@@ -134,9 +134,11 @@ fn statement(kind: SubjectKind) -> Option<&'static str> {
             "d.deleted_at IS NULL",
             "1 = 1"
         ),
-        SubjectKind::Cluster => fitting!("clusters d", "d.name", "d.name = $1", "1 = 1", "1 = 1"),
+        SubjectKind::Cluster => {
+            fitting!("clusters d", "d.name", "d.name = $1", "d.deleted_at IS NULL", "1 = 1")
+        }
         SubjectKind::Blueprint => {
-            fitting!("blueprints d", "d.slug", "d.slug = $1", "1 = 1", "1 = 1")
+            fitting!("blueprints d", "d.slug", "d.slug = $1", "d.deleted_at IS NULL", "1 = 1")
         }
         SubjectKind::Resource => fitting!(
             "resources d JOIN projects p ON p.id = d.project_id",
