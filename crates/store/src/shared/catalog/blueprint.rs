@@ -42,7 +42,7 @@ impl Table for Blueprint {
 
     /// The lock of the blueprint serialises its publications and retirements. The version
     /// is locked too: declarations lock both for share, so that neither a retirement nor a
-    /// deletion misses one. Only a deletion asks for the users, and names no version.
+    /// deletion misses one. Only a deletion needs the users, and it names no version.
     async fn load(
         connection: &mut Connection,
         key: &BlueprintKey,
