@@ -64,6 +64,8 @@ closed_set!(
         NameTaken => "name_taken",
         ProjectNotEmpty => "project_not_empty",
         CloudInUse => "cloud_in_use",
+        /// Resources are made from the blueprint.
+        BlueprintInUse => "blueprint_in_use",
         /// Projects are placed on the cluster, or something lives there.
         ClusterInUse => "cluster_in_use",
         CredentialInUse => "credential_in_use",

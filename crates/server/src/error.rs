@@ -82,6 +82,7 @@ pub(crate) const fn status(kind: ErrorKind, in_path: bool) -> StatusCode {
         | ErrorKind::NameTaken
         | ErrorKind::ProjectNotEmpty
         | ErrorKind::CloudInUse
+        | ErrorKind::BlueprintInUse
         | ErrorKind::ClusterInUse
         | ErrorKind::CredentialInUse
         | ErrorKind::AssignmentInUse

@@ -26,10 +26,10 @@ const TIMES: &[(Role, &str, &[&str])] = &[
     (Role::Happened, "clouds", &["created_at", "updated_at", "deleted_at"]),
     (Role::Happened, "cloud_credentials", &["created_at", "updated_at", "deleted_at"]),
     (Role::Happened, "credential_assignments", &["created_at"]),
-    (Role::Happened, "blueprints", &["created_at", "updated_at"]),
+    (Role::Happened, "blueprints", &["created_at", "updated_at", "deleted_at"]),
     (Role::Happened, "blueprint_versions", &["retired_at", "published_at"]),
-    (Role::Happened, "label_definitions", &["created_at", "updated_at"]),
-    (Role::Happened, "clusters", &["created_at", "updated_at", "verified_at"]),
+    (Role::Happened, "label_definitions", &["created_at", "updated_at", "deleted_at"]),
+    (Role::Happened, "clusters", &["created_at", "updated_at", "verified_at", "deleted_at"]),
     (Role::Happened, "cluster_assignments", &["created_at", "updated_at", "withdrawn_at"]),
     (Role::Happened, "blueprint_definitions", &["since", "updated_at"]),
     // Retention counts from `deleted_at`, in months.

@@ -78,6 +78,8 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         14, "catalog_provider_config_names", "0014_catalog_provider_config_names", min_reader: 14
     ),
     migration!(15, "nodes_hostname", "0015_nodes_hostname", min_reader: 1),
+    // Marks rows as deleted that an older reader would take for live ones.
+    migration!(16, "catalog_soft_deletion", "0016_catalog_soft_deletion", min_reader: 16),
 ];
 
 /// The first migration of every database that a development version made before

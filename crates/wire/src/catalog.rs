@@ -176,6 +176,8 @@ pub struct Blueprint {
     pub revision: i64,
     pub created_at: String,
     pub updated_at: String,
+    pub deleted_at: Option<String>,
+    pub deletion_id: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -331,6 +333,8 @@ pub struct LabelDefinition {
     pub revision: i64,
     pub created_at: String,
     pub updated_at: String,
+    pub deleted_at: Option<String>,
+    pub deletion_id: Option<String>,
 }
 
 /// A label in effect, and where it was set: `project` or `resource`.

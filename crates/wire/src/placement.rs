@@ -76,6 +76,8 @@ pub struct Cluster {
     pub revision: i64,
     pub created_at: String,
     pub updated_at: String,
+    pub deleted_at: Option<String>,
+    pub deletion_id: Option<String>,
 }
 
 /// The verification of a cluster.

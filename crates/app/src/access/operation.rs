@@ -79,6 +79,7 @@ operations! {
     BlueprintRead           Viewer   Shared       -;
     BlueprintCreate         Admin    Installation "blueprint.create";
     BlueprintUpdate         Admin    Installation "blueprint.update";
+    BlueprintDelete         Admin    Installation "blueprint.delete";
     BlueprintPublish        Admin    Installation "blueprint.publish";
     BlueprintRetire         Admin    Installation "blueprint.retire";
     LabelRead               Viewer   Shared       -;

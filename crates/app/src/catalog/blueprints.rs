@@ -10,7 +10,7 @@ use slipway_core::catalog::blueprint_version::Engine;
 use slipway_core::catalog::name::{document, line};
 use slipway_core::commit::Commit;
 use slipway_core::error::{ErrorKind, Refusal, or_fault};
-use slipway_core::ids::{BlueprintId, BlueprintVersionId, ClusterId};
+use slipway_core::ids::{BlueprintId, BlueprintVersionId, ClusterId, DeletionId};
 use slipway_core::placement::definitions::DefinitionsView;
 use slipway_core::precondition::Expected;
 use slipway_core::text::InvalidText;
@@ -19,7 +19,7 @@ use slipway_render::pair;
 use crate::access::authorise::{Caller, Operation, authorise};
 use crate::access::idempotency::{bind, record};
 use crate::catalog::port::BlueprintKey;
-use crate::kind::{self, StoredKind, check, missing};
+use crate::kind::{self, ShowDeleted, StoredKind, check, missing, removal};
 use crate::ports::store::{Page, Rule, Stores};
 use crate::ports::{KindStore, Listed};
 use crate::{Context, Error};
@@ -27,7 +27,7 @@ use crate::{Context, Error};
 impl StoredKind for Blueprint {
     type Key = BlueprintKey;
     type Snapshot = BlueprintSnapshot;
-    type Filter = ();
+    type Filter = ShowDeleted;
     const READ: Operation = Operation::BlueprintRead;
 
     fn store(stores: &Stores) -> &dyn KindStore<Self> {
@@ -90,6 +90,21 @@ pub async fn update(
     decide(context, reference, None, &mut rule).await
 }
 
+/// Deletes it with its versions, while no resource is made from one.
+pub async fn delete(
+    context: &Context,
+    caller: &Caller,
+    reference: &str,
+    reason: Option<&str>,
+    expected: Expected,
+) -> Result<DeletionId, Error> {
+    let actor = authorise(caller, Operation::BlueprintDelete)?;
+    let removal = removal(context, reason, expected)?;
+    let mut rule = |snapshot: &_| blueprint::delete(snapshot, &removal, &actor);
+    decide(context, reference, None, &mut rule).await?;
+    Ok(removal.deletion_id)
+}
+
 async fn decide(
     context: &Context,
     reference: &str,
@@ -146,8 +161,9 @@ pub async fn version(
     caller: &Caller,
     reference: &str,
     wanted: &str,
+    show_deleted: bool,
 ) -> Result<(Blueprint, PublishedVersion), Error> {
-    let blueprint = kind::fetch::<Blueprint>(context, caller, reference, false).await?;
+    let blueprint = kind::fetch::<Blueprint>(context, caller, reference, show_deleted).await?;
     check("version", wanted)?;
     let found = context.stores.catalog.version_fetch(blueprint.id, wanted).await?;
     let missing = || missing(ErrorKind::BlueprintVersionNotFound, "version", wanted);
@@ -159,8 +175,9 @@ pub async fn versions(
     caller: &Caller,
     reference: &str,
     page: Page<BlueprintVersionId>,
+    show_deleted: bool,
 ) -> Result<(Blueprint, Listed<PublishedVersion>), Error> {
-    let blueprint = kind::fetch::<Blueprint>(context, caller, reference, false).await?;
+    let blueprint = kind::fetch::<Blueprint>(context, caller, reference, show_deleted).await?;
     let found = context.stores.catalog.version_list(blueprint.id, page).await?;
     Ok((blueprint, found))
 }
@@ -171,8 +188,9 @@ pub async fn definitions(
     caller: &Caller,
     reference: &str,
     page: Page<ClusterId>,
+    show_deleted: bool,
 ) -> Result<(Blueprint, Listed<DefinitionsView>), Error> {
-    let blueprint = kind::fetch::<Blueprint>(context, caller, reference, false).await?;
+    let blueprint = kind::fetch::<Blueprint>(context, caller, reference, show_deleted).await?;
     let found = context.stores.placement.definitions_list(blueprint.id, page).await?;
     Ok((blueprint, found))
 }

@@ -8,7 +8,7 @@ use slipway_core::precondition::Expected;
 use slipway_core::text::InvalidText;
 
 use crate::access::authorise::{Caller, Operation, authorise};
-use crate::kind::{self, StoredKind};
+use crate::kind::{self, DeleteRule, DeletedKind, ShowDeleted, StoredKind};
 use crate::ports::KindStore;
 use crate::ports::store::{Rule, Stores};
 use crate::{Context, Error};
@@ -16,12 +16,17 @@ use crate::{Context, Error};
 impl StoredKind for LabelDefinition {
     type Key = str;
     type Snapshot = LabelSnapshot;
-    type Filter = ();
+    type Filter = ShowDeleted;
     const READ: Operation = Operation::LabelRead;
 
     fn store(stores: &Stores) -> &dyn KindStore<Self> {
         &*stores.catalog
     }
+}
+
+impl DeletedKind for LabelDefinition {
+    const DELETE: Operation = Operation::LabelDelete;
+    const RULE: DeleteRule<LabelSnapshot> = label::delete;
 }
 
 const MAX_DESCRIPTION: usize = 1_024;
@@ -63,17 +68,6 @@ pub async fn update(
     let actor = authorise(caller, Operation::LabelUpdate)?;
     description.map(checked).transpose()?;
     let mut rule = |snapshot: &_| label::update(snapshot, description, propagate, expected, &actor);
-    change(context, reference, &mut rule).await
-}
-
-pub async fn delete(
-    context: &Context,
-    caller: &Caller,
-    reference: &str,
-    expected: Expected,
-) -> Result<(), Error> {
-    let actor = authorise(caller, Operation::LabelDelete)?;
-    let mut rule = |snapshot: &_| label::delete(snapshot, expected, &actor);
     change(context, reference, &mut rule).await
 }
 

@@ -29,7 +29,7 @@ use crate::deletion::leaks::Finder;
 use crate::kind;
 use crate::nodes::tokens;
 use crate::ports::store::{self, PAGE_MAX, Page};
-use crate::{Context, Error, deletion, nodes};
+use crate::{Context, Error, access, deletion, nodes};
 
 /// How many subjects of each kind are named if a reference fits several.
 const FITTING: u32 = 3;
@@ -282,7 +282,10 @@ async fn deletion(
         Some(line) => of_resource(context, line.resource_id).await?,
         None => None,
     };
-    Ok(explain::deletion(&deletion, &attempts, resource.as_ref()))
+    let mut ids: Vec<Uuid> = deletion.members.iter().map(|member| member.id).collect();
+    ids.push(target);
+    let names = access::reference::names(context, &ids).await?;
+    Ok(explain::deletion(&deletion, &names, &attempts, resource.as_ref()))
 }
 
 async fn project(
@@ -308,7 +311,7 @@ async fn cluster(
     caller: &Caller,
     reference: &str,
 ) -> Result<Explanation, Error> {
-    let cluster = kind::fetch::<Cluster>(context, caller, reference, false).await?;
+    let cluster = kind::fetch::<Cluster>(context, caller, reference, true).await?;
     // A caller bound to a project sees only its own resources on the cluster.
     let of = AttemptFilter {
         partition: Some(cluster.id.into()),

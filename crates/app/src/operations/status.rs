@@ -7,6 +7,7 @@ use slipway_core::placement::cluster::Cluster;
 
 use crate::access::authorise::{Caller, Operation, authorise};
 use crate::deletion::leaks;
+use crate::kind::ShowDeleted;
 use crate::operations::port::Counts;
 use crate::ports::store::Page;
 use crate::{Context, Error};
@@ -27,7 +28,7 @@ pub async fn status(context: &Context, caller: &Caller) -> Result<Status, Error>
     authorise(caller, Operation::LoopRead)?;
     let stores = &context.stores;
     let page = Page { after: None, limit: CLUSTERS };
-    let clusters = stores.kind::<Cluster>().page(&(), page).await?;
+    let clusters = stores.kind::<Cluster>().page(&ShowDeleted(false), page).await?;
     let overdue = stores.broker.partition_list_overdue().await?;
     let lag = |cluster: &Cluster| {
         let mut found = overdue.iter().filter(|found| found.partition == cluster.id.into());

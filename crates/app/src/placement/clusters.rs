@@ -17,7 +17,7 @@ use slipway_core::precondition::Expected;
 use slipway_core::text::Reason;
 
 use crate::access::authorise::{Caller, Operation, authorise};
-use crate::kind::{self, DeleteRule, DeletedKind, StoredKind, check, missing};
+use crate::kind::{self, DeleteRule, DeletedKind, ShowDeleted, StoredKind, check, missing};
 use crate::ports::store::{self, Page, Stores};
 use crate::ports::{KindStore, Listed};
 use crate::{Context, Error};
@@ -25,7 +25,7 @@ use crate::{Context, Error};
 impl StoredKind for Cluster {
     type Key = str;
     type Snapshot = ClusterSnapshot;
-    type Filter = ();
+    type Filter = ShowDeleted;
     const READ: Operation = Operation::ClusterRead;
 
     fn store(stores: &Stores) -> &dyn KindStore<Self> {

@@ -10,7 +10,7 @@ use slipway_wire::placement::BlueprintDefinitions;
 
 use super::bundle::{self, Bundle};
 use super::import;
-use crate::arguments::{NamedArguments, PageArguments};
+use crate::arguments::{DeletedListArguments, NamedArguments, NamedDeleteArguments, PageArguments};
 use crate::client::Listing;
 use crate::error::Error;
 use crate::exit::Exit;
@@ -59,7 +59,7 @@ pub enum BlueprintCommand {
         folder: PathBuf,
     },
     /// List blueprints
-    List(PageArguments),
+    List(DeletedListArguments),
     /// Show one blueprint
     Get(NamedArguments),
     /// List the versions of a blueprint
@@ -75,6 +75,9 @@ pub enum BlueprintCommand {
         #[arg(long)]
         yes: bool,
     },
+    /// Delete a blueprint that nothing is made from, with its versions; what is installed on
+    /// clusters stays
+    Delete(NamedDeleteArguments),
     /// List the clusters that definitions of a blueprint are installed on, and the version found there
     Definitions(VersionsArguments),
     /// Print the role that the control plane needs for the composites, for kubectl apply
@@ -100,6 +103,7 @@ pub(crate) const EXAMPLES: &[&str] = &[
     "slipway blueprint get local-node",
     "slipway blueprint versions local-node",
     "slipway blueprint retire server v1 --yes",
+    "slipway blueprint delete server --reason replaced --yes",
     "slipway blueprint definitions server",
     "slipway blueprint rbac server | kubectl apply -f -",
 ];
@@ -114,6 +118,7 @@ impl Row for Blueprint {
             ("SLUG", self.slug.clone()),
             ("ENGINE", self.engine.clone()),
             ("AGE", self.created_at.clone()),
+            ("DELETED", or_dash(self.deleted_at.as_deref())),
             ("CALLED", self.display_name.clone()),
         ]
     }
@@ -132,6 +137,8 @@ impl Detail for Blueprint {
             ("description", Some(self.description.clone())),
             ("engine", Some(self.engine.clone())),
             ("created", Some(time(&self.created_at))),
+            ("deleted", optional_time(self.deleted_at.as_ref())),
+            ("deletion", self.deletion_id.clone()),
             ("revision", Some(self.revision.to_string())),
         ]
     }
@@ -212,8 +219,11 @@ pub(crate) async fn run(session: &mut Session<'_>, command: BlueprintCommand) ->
             import::run(session, &folder, install_definitions).await
         }
         BlueprintCommand::Check { folder } => import::check(session, &folder),
-        BlueprintCommand::List(page) => session.list::<Blueprint>(page).await,
+        BlueprintCommand::List(arguments) => session.list::<Blueprint>(arguments).await,
         BlueprintCommand::Get(arguments) => session.get::<Blueprint>(&arguments.reference).await,
+        BlueprintCommand::Delete(arguments) => {
+            session.delete::<Blueprint>("blueprint", arguments).await
+        }
         BlueprintCommand::Versions(VersionsArguments { blueprint, page }) => {
             let path = ["blueprints", &blueprint, "versions"];
             session.list_at::<BlueprintVersion>(&path, page).await

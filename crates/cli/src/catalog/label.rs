@@ -1,13 +1,12 @@
 //! `slipway label …`: what labels mean.
 
 use clap::Subcommand;
-use reqwest::Method;
 use slipway_wire::catalog::{DefineLabel, LabelDefinition};
 
-use crate::arguments::{NamedArguments, PageArguments};
+use crate::arguments::{DeletedListArguments, NamedArguments, NamedDeleteArguments};
 use crate::error::Error;
 use crate::kind::{Cells, Detail, Facts, Kind, Row};
-use crate::output::{dash_if_empty, time, yes_no};
+use crate::output::{dash_if_empty, optional_time, or_dash, time, yes_no};
 use crate::session::Session;
 
 #[derive(Debug, Clone, Subcommand)]
@@ -26,28 +25,18 @@ pub enum LabelCommand {
         propagate: bool,
     },
     /// List label definitions
-    List(PageArguments),
+    List(DeletedListArguments),
     /// Show one definition
     Get(NamedArguments),
     /// Delete the definition of a label; labels that have the key stay
-    Delete {
-        /// The key
-        #[arg(value_name = "KEY")]
-        label: String,
-        /// Do not ask
-        #[arg(long)]
-        yes: bool,
-        /// Succeed if there is none (any more)
-        #[arg(long)]
-        ignore_not_found: bool,
-    },
+    Delete(NamedDeleteArguments),
 }
 
 pub(crate) const EXAMPLES: &[&str] = &[
     "slipway label define team --description owner --propagate",
     "slipway label list",
     "slipway label get team",
-    "slipway label delete team --yes",
+    "slipway label delete team --reason unused --yes",
 ];
 
 impl Kind for LabelDefinition {
@@ -59,6 +48,7 @@ impl Row for LabelDefinition {
         vec![
             ("KEY", self.key.clone()),
             ("PROPAGATES", yes_no(self.propagate)),
+            ("DELETED", or_dash(self.deleted_at.as_deref())),
             ("MEANS", dash_if_empty(self.description.clone())),
         ]
     }
@@ -72,6 +62,8 @@ impl Detail for LabelDefinition {
             ("means", Some(self.description.clone())),
             ("propagates", Some(yes_no(self.propagate))),
             ("created", Some(time(&self.created_at))),
+            ("deleted", optional_time(self.deleted_at.as_ref())),
+            ("deletion", self.deletion_id.clone()),
             ("revision", Some(self.revision.to_string())),
         ]
     }
@@ -83,12 +75,10 @@ pub(crate) async fn run(session: &mut Session<'_>, command: LabelCommand) -> Res
             let body = DefineLabel { key, description, propagate };
             session.create::<LabelDefinition>(&body).await
         }
-        LabelCommand::List(page) => session.list::<LabelDefinition>(page).await,
+        LabelCommand::List(arguments) => session.list::<LabelDefinition>(arguments).await,
         LabelCommand::Get(arguments) => session.get::<LabelDefinition>(&arguments.reference).await,
-        LabelCommand::Delete { label, yes, ignore_not_found } => {
-            session.terminal.agree(yes, &format!("Delete the definition of label `{label}`?"))?;
-            let done = session.client.silent(Method::DELETE, &["labels", &label]).await;
-            session.unless_ignored(done, ignore_not_found).map(|_| ())
+        LabelCommand::Delete(arguments) => {
+            session.delete::<LabelDefinition>("the definition of label", arguments).await
         }
     }
 }

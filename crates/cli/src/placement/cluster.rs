@@ -6,7 +6,7 @@ use slipway_wire::placement::{
     UpdateCluster,
 };
 
-use crate::arguments::{NamedArguments, NamedDeleteArguments, PageArguments};
+use crate::arguments::{DeletedListArguments, NamedArguments, NamedDeleteArguments, PageArguments};
 use crate::error::Error;
 use crate::kind::{Cells, Detail, Facts, Kind, Row};
 use crate::output::{dash_if_empty, lines_of, name_and_id, optional_time, or_dash, time};
@@ -32,7 +32,7 @@ pub enum ClusterCommand {
         access: Option<String>,
     },
     /// List clusters
-    List(PageArguments),
+    List(DeletedListArguments),
     /// Show one cluster
     Get(NamedArguments),
     /// Change how a cluster is reached, where it is, or the prefix of new namespaces
@@ -117,6 +117,7 @@ impl Row for Cluster {
             ("REGION", or_dash(self.region.as_deref())),
             ("USABLE", usable(self)),
             ("AGE", self.created_at.clone()),
+            ("DELETED", or_dash(self.deleted_at.as_deref())),
         ]
     }
 
@@ -141,6 +142,8 @@ impl Detail for Cluster {
             ("found", found.map(|found| lines_of(&found.facts))),
             ("looked", found.map(|found| time(&found.verified_at))),
             ("created", Some(time(&self.created_at))),
+            ("deleted", optional_time(self.deleted_at.as_ref())),
+            ("deletion", self.deletion_id.clone()),
             ("revision", Some(self.revision.to_string())),
         ]
     }
@@ -206,7 +209,7 @@ pub(crate) async fn run(session: &mut Session<'_>, command: ClusterCommand) -> R
             let body = CreateCluster { name, engine, namespace_prefix, region, access };
             session.create::<Cluster>(&body).await
         }
-        ClusterCommand::List(page) => session.list::<Cluster>(page).await,
+        ClusterCommand::List(arguments) => session.list::<Cluster>(arguments).await,
         ClusterCommand::Get(arguments) => session.get::<Cluster>(&arguments.reference).await,
         ClusterCommand::Update { cluster, access, region, namespace_prefix } => {
             let body = UpdateCluster { namespace_prefix, region, access };

@@ -63,6 +63,14 @@ fn mk_definitions() -> Value {
     })
 }
 
+fn mk_blueprints() -> Value {
+    json!([{
+        "id": ID, "slug": "small", "display_name": "Small", "description": "", "engine": "local",
+        "revision": 1, "created_at": TIME, "updated_at": TIME, "deleted_at": TIME,
+        "deletion_id": ID,
+    }])
+}
+
 fn mk_cluster() -> Value {
     json!({
         "id": ID, "name": "here", "engine": "local", "substrate_uid": null,
@@ -182,8 +190,11 @@ async fn lists_are_tables_that_name_what_people_look_for() {
             "small/versions",
             vec!["role: small\nof: xservers\n"],
         ),
-        ("label list", json!([mk_label()]), "labels?", vec!["cost/center", "yes"]),
-        ("cluster list", json!([mk_cluster()]), "clusters?", vec!["not yet"]),
+        ("label list", json!([mk_label()]), "labels?", vec!["cost/center", "yes", "DELETED"]),
+        ("label list --show-deleted", json!([mk_label()]), "show_deleted=true", vec!["yes"]),
+        ("cluster list", json!([mk_cluster()]), "clusters?", vec!["not yet", "DELETED"]),
+        ("cluster list --show-deleted", json!([mk_cluster()]), "show_deleted=true", vec!["here"]),
+        ("blueprint list --show-deleted", mk_blueprints(), "show_deleted=true", vec!["DELETED"]),
         ("cluster assignments", json!([mk_assignment()]), "cluster-assignments?", vec!["Ready"]),
         ("label get cost/center", mk_label(), "labels/cost%2Fcenter", vec!["who pays"]),
         (
@@ -222,6 +233,7 @@ async fn harm_wants_yes_where_nobody_can_be_asked() {
         "credential delete billing",
         "credential unassign billing --project p",
         "blueprint retire small v1",
+        "blueprint delete small",
         "label delete team",
         "cluster unassign --project p",
         "cluster delete here",
@@ -239,6 +251,14 @@ async fn harm_wants_yes_where_nobody_can_be_asked() {
     let ended = server.run(&line).await;
     assert_eq!(ended.exit, Exit::Success, "{ended:?}");
     assert_eq!(server.lines(), ["DELETE /api/v1/projects/team-a?reason=moved"]);
+    for (line, request) in [
+        ("blueprint delete small --yes --reason old", "blueprints/small?reason=old"),
+        ("label delete cost/center --yes --reason old", "labels/cost%2Fcenter?reason=old"),
+    ] {
+        let (asked, _, output) = ask(mk_deletion(), line).await;
+        assert_eq!(asked, format!("DELETE /api/v1/{request}"));
+        assert!(output.contains("reason"), "{output}");
+    }
 }
 
 #[tokio::test]

@@ -21,6 +21,7 @@ pub const VERBS: &[&str] = &[
     "api_key.rotate",
     "blueprint.create",
     "blueprint.definitions_phase",
+    "blueprint.delete",
     "blueprint.publish",
     "blueprint.retire",
     "blueprint.update",

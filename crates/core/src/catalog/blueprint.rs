@@ -10,19 +10,23 @@ use crate::catalog::parameters::{Parameter, ParameterSchema, shown};
 use crate::catalog::{CatalogWrite, Name};
 use crate::commit::Commit;
 use crate::error::{ErrorKind, Refusal, or_fault};
-use crate::ids::{BlueprintId, BlueprintVersionId, Revision};
-use crate::kind::{about, audited, existing, free, kind, unknown};
+use crate::ids::{BlueprintId, BlueprintVersionId, DeletionId, Revision};
+use crate::kind::{Removal, about, audited, existing, free, kind, removed, unknown};
 use crate::precondition::Expected;
 use crate::time::Timestamp;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Blueprint {
     pub id: BlueprintId,
+    /// Unique among the not deleted.
     pub slug: Name,
     pub display_name: String,
     pub description: String,
     pub engine: Engine,
     pub revision: Revision,
+    /// Its versions are deleted with it.
+    pub deletion_id: Option<DeletionId>,
+    pub deleted_at: Option<Timestamp>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
 }
@@ -174,6 +178,22 @@ pub struct BlueprintSnapshot {
     pub now: Timestamp,
     pub blueprint: Option<Blueprint>,
     pub version: Option<PublishedVersion>,
+    /// Loaded if no version is in question.
+    pub users: BlueprintUsers,
+}
+
+/// Resources that are not deleted, or whose absence is not proven, with an attempt of one
+/// of its versions.
+#[derive(Debug, Clone, Default)]
+pub struct BlueprintUsers {
+    pub count: i64,
+    /// The first few, as project and handle.
+    pub names: Vec<String>,
+}
+
+impl BlueprintUsers {
+    /// How many are named.
+    pub const NAMED: i64 = 3;
 }
 
 #[derive(Debug, Clone)]
@@ -198,6 +218,8 @@ pub fn create(
         description: new.description.clone(),
         engine: new.engine,
         revision: Revision::FIRST,
+        deletion_id: None,
+        deleted_at: None,
         created_at: snapshot.now,
         updated_at: snapshot.now,
     };
@@ -228,6 +250,33 @@ pub fn update(
     });
     let write = CatalogWrite::BlueprintUpdate(updated);
     Ok(audited(write, "blueprint.update", about(blueprint), actor, snapshot.now, details))
+}
+
+/// What is installed on clusters stays there.
+pub fn delete(
+    snapshot: &BlueprintSnapshot,
+    removal: &Removal,
+    actor: &Actor,
+) -> Result<Commit, Refusal> {
+    let blueprint = existing(&snapshot.blueprint, removal.expected)?;
+    let BlueprintUsers { count, names } = &snapshot.users;
+    if *count > 0 {
+        return Err(Refusal::new(
+            ErrorKind::BlueprintInUse,
+            format!(
+                "{count} resource(s) are made from blueprint `{}`, such as {}; delete them and wait until their absence is proven a second time, one lease after Deleted",
+                blueprint.slug,
+                names.join(", ")
+            ),
+        )
+        .with(json!({ "resources": count, "names": names })));
+    }
+    let write = CatalogWrite::BlueprintUpdate(Blueprint {
+        deletion_id: Some(removal.deletion_id),
+        deleted_at: Some(snapshot.now),
+        ..blueprint.clone()
+    });
+    Ok(removed(write, "blueprint.delete", about(blueprint), actor, snapshot.now, removal))
 }
 
 /// The version that a publication led to.
@@ -330,7 +379,7 @@ mod tests {
     use crate::catalog::blueprint_version::{CompositeScope, CompositeType};
     use crate::catalog::parameters::ParameterType;
     use crate::commit::Write;
-    use crate::fixtures::catalog::{mk_blueprint, mk_content, mk_version};
+    use crate::fixtures::catalog::{mk_blueprint, mk_content, mk_removal, mk_version};
     use crate::fixtures::{at, mk_actor};
 
     fn submitted() -> SubmittedContent {
@@ -429,7 +478,12 @@ mod tests {
     }
 
     fn snapshot(version: Option<PublishedVersion>) -> BlueprintSnapshot {
-        BlueprintSnapshot { now: at(1_000), blueprint: Some(mk_blueprint()), version }
+        BlueprintSnapshot {
+            now: at(1_000),
+            blueprint: Some(mk_blueprint()),
+            version,
+            users: BlueprintUsers::default(),
+        }
     }
 
     #[test]
@@ -529,5 +583,21 @@ mod tests {
         assert!(retire(&snapshot(Some(retired)), Expected::Any, &mk_actor()).unwrap().is_empty());
         let refusal = retire(&snapshot(None), Expected::Any, &mk_actor()).unwrap_err();
         assert_eq!(refusal.kind, ErrorKind::BlueprintVersionNotFound);
+    }
+
+    #[test]
+    fn a_blueprint_stays_while_a_resource_is_made_from_it() {
+        let free = snapshot(None);
+        let commit = delete(&free, &mk_removal(), &mk_actor()).unwrap();
+        assert_eq!((commit.writes.len(), commit.audit.len()), (2, 1), "the row and the record");
+        let names = vec!["shop/web-1".to_owned(), "shop/web-2".to_owned()];
+        let used = BlueprintSnapshot { users: BlueprintUsers { count: 7, names }, ..free.clone() };
+        let refusal = delete(&used, &mk_removal(), &mk_actor()).unwrap_err();
+        assert_eq!(refusal.kind, ErrorKind::BlueprintInUse);
+        assert!(refusal.message.starts_with("7 resource(s)"), "{refusal}");
+        assert!(refusal.message.contains("such as shop/web-1, shop/web-2;"), "{refusal}");
+        let gone = BlueprintSnapshot { blueprint: None, ..used };
+        let refusal = delete(&gone, &mk_removal(), &mk_actor()).unwrap_err();
+        assert_eq!((refusal.kind, refusal.field), (ErrorKind::BlueprintNotFound, None));
     }
 }

@@ -10,8 +10,8 @@ use crate::catalog::CatalogWrite;
 use crate::closed_set::closed_set;
 use crate::commit::{Commit, Write};
 use crate::error::Refusal;
-use crate::ids::{LabelDefinitionId, Revision};
-use crate::kind::{about, audited, existing, free, kind};
+use crate::ids::{DeletionId, LabelDefinitionId, Revision};
+use crate::kind::{Removal, about, audited, existing, free, kind, removed};
 use crate::precondition::Expected;
 use crate::text::{InvalidText, Labels};
 use crate::time::Timestamp;
@@ -25,6 +25,8 @@ pub struct LabelDefinition {
     pub description: String,
     pub propagate: bool,
     pub revision: Revision,
+    pub deletion_id: Option<DeletionId>,
+    pub deleted_at: Option<Timestamp>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
 }
@@ -130,6 +132,8 @@ pub fn define(snapshot: &LabelSnapshot, new: &NewLabel, actor: &Actor) -> Result
         description: new.description.clone(),
         propagate: new.propagate,
         revision: Revision::FIRST,
+        deletion_id: None,
+        deleted_at: None,
         created_at: snapshot.now,
         updated_at: snapshot.now,
     };
@@ -166,14 +170,17 @@ pub fn update(
 /// Deletes the definition; labels with the key stay and no longer propagate.
 pub fn delete(
     snapshot: &LabelSnapshot,
-    expected: Expected,
+    removal: &Removal,
     actor: &Actor,
 ) -> Result<Commit, Refusal> {
-    let label = existing(&snapshot.label, expected)?;
-    let details = json!({ "key": label.key.as_str() });
+    let label = existing(&snapshot.label, removal.expected)?;
     let tags = label.propagate.then(|| label.key.clone());
-    let write = CatalogWrite::LabelDelete(label.clone());
-    Ok(waking(audited(write, "label.delete", about(label), actor, snapshot.now, details), tags))
+    let write = CatalogWrite::LabelUpdate(LabelDefinition {
+        deletion_id: Some(removal.deletion_id),
+        deleted_at: Some(snapshot.now),
+        ..label.clone()
+    });
+    Ok(waking(removed(write, "label.delete", about(label), actor, snapshot.now, removal), tags))
 }
 
 /// Wakes what has or had a cloud tag of this label.
@@ -193,7 +200,7 @@ mod tests {
 
     use super::*;
     use crate::error::ErrorKind;
-    use crate::fixtures::catalog::mk_label;
+    use crate::fixtures::catalog::{mk_label, mk_removal};
     use crate::fixtures::{at, mk_actor};
 
     fn labels() -> impl Strategy<Value = Labels> {
@@ -248,7 +255,7 @@ mod tests {
         assert_eq!(refusal.kind, ErrorKind::RevisionStale);
         let absent = LabelSnapshot { label: None, ..there };
         assert!(define(&absent, &new, &mk_actor()).is_ok());
-        let refusal = delete(&absent, Expected::Any, &mk_actor()).unwrap_err();
+        let refusal = delete(&absent, &mk_removal(), &mk_actor()).unwrap_err();
         assert_eq!(refusal.kind, ErrorKind::LabelNotFound);
     }
 
@@ -270,7 +277,7 @@ mod tests {
             let absent = LabelSnapshot { now: at(1_000), label: None };
             assert_eq!(wakes(define(&absent, &new, &mk_actor())), propagate);
             let there = LabelSnapshot { label: Some(label), ..absent };
-            assert_eq!(wakes(delete(&there, Expected::Any, &mk_actor())), propagate);
+            assert_eq!(wakes(delete(&there, &mk_removal(), &mk_actor())), propagate);
             for changed in [None, Some(propagate), Some(!propagate)] {
                 let commit = update(&there, Some("x"), changed, Expected::Any, &mk_actor());
                 assert_eq!(wakes(commit), changed == Some(!propagate), "{changed:?}");

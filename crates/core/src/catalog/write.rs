@@ -23,5 +23,4 @@ pub enum CatalogWrite {
     VersionUpdate(PublishedVersion),
     LabelInsert(LabelDefinition),
     LabelUpdate(LabelDefinition),
-    LabelDelete(LabelDefinition),
 }

@@ -12,7 +12,7 @@ use crate::catalog::blueprint_version::Engine;
 use crate::catalog::project::Project;
 use crate::commit::Commit;
 use crate::error::{ErrorKind, Refusal};
-use crate::ids::{ClusterId, ProjectId, Revision};
+use crate::ids::{ClusterId, DeletionId, ProjectId, Revision};
 use crate::kind::{Removal, about, audited, existing, free, kind, removed, unknown};
 use crate::placement::PlacementWrite;
 use crate::placement::namespace::{NamespacePhase, NamespaceStatus};
@@ -23,6 +23,7 @@ use crate::time::Timestamp;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cluster {
     pub id: ClusterId,
+    /// Unique among the not deleted.
     pub name: Name,
     pub engine: Engine,
     /// The identity that the serving process observed. `None` until then.
@@ -36,6 +37,8 @@ pub struct Cluster {
     /// The result of the last verification. `None` before the first one.
     pub verification: Option<Verification>,
     pub revision: Revision,
+    pub deletion_id: Option<DeletionId>,
+    pub deleted_at: Option<Timestamp>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
 }
@@ -220,6 +223,8 @@ pub fn create(
         access: new.access.clone(),
         verification: None,
         revision: Revision::FIRST,
+        deletion_id: None,
+        deleted_at: None,
         created_at: snapshot.now,
         updated_at: snapshot.now,
     };
@@ -312,7 +317,11 @@ pub fn delete(
         ))
         .with(json!({ "projects": projects, "attempts": attempts })));
     }
-    let write = PlacementWrite::ClusterDelete(cluster.clone());
+    let write = PlacementWrite::ClusterDelete(Cluster {
+        deletion_id: Some(removal.deletion_id),
+        deleted_at: Some(snapshot.now),
+        ..cluster.clone()
+    });
     Ok(removed(write, "cluster.delete", about(cluster), actor, snapshot.now, removal))
 }
 

@@ -1,5 +1,6 @@
 //! Blueprints and their versions.
 
+use axum::http::StatusCode;
 use slipway_app::catalog::blueprints;
 use slipway_core::catalog::blueprint::{self, SubmittedContent};
 use slipway_core::catalog::blueprint_version as composites;
@@ -9,6 +10,7 @@ use slipway_wire::catalog::{
     ParameterType, PublishVersion, UpdateBlueprint,
 };
 
+use crate::deletion;
 use crate::request::{
     Answered, Body, Call, Creation, Documented, IfMatch, Made, Referring, Segments, Shown, Tagged,
     create_once, kind, text,
@@ -35,6 +37,16 @@ pub(super) async fn update(
     kind::show::<blueprint::Blueprint>(&call, blueprint, false).await
 }
 
+pub(super) async fn delete(
+    call: Call,
+    Segments([blueprint]): Segments<1>,
+    IfMatch(expected): IfMatch,
+) -> Answered {
+    let reason = call.query.get("reason");
+    let id = blueprints::delete(&call.context, &call.caller, &blueprint, reason, expected).await?;
+    deletion::answer(&call, StatusCode::OK, id).await
+}
+
 /// Publishing the same version and content again is answered as a create.
 pub(super) async fn publish(
     call: Call,
@@ -55,9 +67,9 @@ pub(super) async fn publish(
 }
 
 pub(super) async fn versions(call: Call, Segments([blueprint]): Segments<1>) -> Answered {
-    let page = call.query.page()?;
+    let (page, deleted) = (call.query.page()?, call.query.flag("show_deleted")?);
     let (blueprint, found) =
-        blueprints::versions(&call.context, &call.caller, &blueprint, page).await?;
+        blueprints::versions(&call.context, &call.caller, &blueprint, page, deleted).await?;
     let items = found.map(|version| version_document(&blueprint, version));
     Ok(call.page(items, page.limit))
 }
@@ -80,8 +92,9 @@ pub(super) async fn retire(
 }
 
 async fn fetch_version(call: &Call, blueprint: &str, version: &str) -> Shown<BlueprintVersion> {
+    let deleted = call.query.flag("show_deleted")?;
     let (blueprint, version) =
-        blueprints::version(&call.context, &call.caller, blueprint, version).await?;
+        blueprints::version(&call.context, &call.caller, blueprint, version, deleted).await?;
     let document = version_document(&blueprint, &version);
     Ok(Tagged { revision: version.revision.0, document })
 }
@@ -101,6 +114,8 @@ impl Documented for blueprint::Blueprint {
             revision: self.revision.0,
             created_at: self.created_at.to_string(),
             updated_at: self.updated_at.to_string(),
+            deleted_at: text(self.deleted_at),
+            deletion_id: text(self.deletion_id),
         }
     }
 }

@@ -1,12 +1,11 @@
 //! Label definitions.
 
-use axum::http::StatusCode;
 use slipway_app::catalog::labels;
 use slipway_core::catalog::label;
 use slipway_wire::catalog::{DefineLabel, LabelDefinition, UpdateLabel};
 
 use crate::request::{
-    Body, Call, Creation, Documented, Done, IfMatch, Made, Referring, Segments, Shown, kind,
+    Body, Call, Creation, Documented, IfMatch, Made, Referring, Segments, Shown, kind, text,
 };
 
 pub(super) async fn define(call: Call, new: Creation<DefineLabel>) -> Made {
@@ -29,15 +28,6 @@ pub(super) async fn update(
     kind::show::<label::LabelDefinition>(&call, label, false).await
 }
 
-pub(super) async fn delete(
-    call: Call,
-    Segments([label]): Segments<1>,
-    IfMatch(expected): IfMatch,
-) -> Done {
-    labels::delete(&call.context, &call.caller, &label, expected).await?;
-    Ok(StatusCode::NO_CONTENT)
-}
-
 impl Referring for LabelDefinition {}
 
 impl Documented for label::LabelDefinition {
@@ -52,6 +42,8 @@ impl Documented for label::LabelDefinition {
             revision: self.revision.0,
             created_at: self.created_at.to_string(),
             updated_at: self.updated_at.to_string(),
+            deleted_at: text(self.deleted_at),
+            deletion_id: text(self.deletion_id),
         }
     }
 }

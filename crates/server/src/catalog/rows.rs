@@ -68,19 +68,21 @@ fn credential_rows() -> Vec<Route> {
 fn blueprint_rows() -> Vec<Route> {
     vec![
         get   ("/blueprints",                                       BlueprintRead,    kind::list::<blueprint::Blueprint>, "List blueprints")
-            .page::<Blueprint>(),
+            .page::<Blueprint>().query(&["show_deleted"]),
         post  ("/blueprints",                                       BlueprintCreate,  blueprints::create,                 "Create a blueprint")
             .create::<CreateBlueprint, Blueprint>(),
         get   ("/blueprints/{blueprint}",                           BlueprintRead,    kind::get::<blueprint::Blueprint>,  "Show a blueprint")
-            .one::<Blueprint>(),
+            .one::<Blueprint>().query(&["show_deleted"]),
         patch ("/blueprints/{blueprint}",                           BlueprintUpdate,  blueprints::update,                 "Change the name and description of a blueprint")
             .body::<UpdateBlueprint>().one::<Blueprint>().conditional(),
+        delete("/blueprints/{blueprint}",                           BlueprintDelete,  blueprints::delete,                 "Delete a blueprint that nothing is made from, with its versions")
+            .one::<Deletion>().query(&["reason"]).conditional(),
         get   ("/blueprints/{blueprint}/versions",                  BlueprintRead,    blueprints::versions,               "List the versions of a blueprint")
-            .page::<BlueprintVersion>(),
+            .page::<BlueprintVersion>().query(&["show_deleted"]),
         post  ("/blueprints/{blueprint}/versions",                  BlueprintPublish, blueprints::publish,                "Publish a version; it never changes")
             .create::<PublishVersion, BlueprintVersion>(),
         get   ("/blueprints/{blueprint}/versions/{version}",        BlueprintRead,    blueprints::version,                "Show a version of a blueprint")
-            .one::<BlueprintVersion>(),
+            .one::<BlueprintVersion>().query(&["show_deleted"]),
         post  ("/blueprints/{blueprint}/versions/{version}/retire", BlueprintRetire,  blueprints::retire,                 "Retire a version of a blueprint")
             .one::<BlueprintVersion>().conditional(),
     ]
@@ -89,11 +91,14 @@ fn blueprint_rows() -> Vec<Route> {
 #[rustfmt::skip]
 fn label_rows() -> Vec<Route> {
     vec![
-        get   ("/labels",         LabelRead,   kind::list::<label::LabelDefinition>, "List label definitions").page::<LabelDefinition>(),
-        post  ("/labels",         LabelDefine, labels::define,                       "Define a label").create::<DefineLabel, LabelDefinition>(),
-        get   ("/labels/{label}", LabelRead,   kind::get::<label::LabelDefinition>,  "Show a label definition").one::<LabelDefinition>(),
-        patch ("/labels/{label}", LabelUpdate, labels::update,                       "Change a label definition")
+        get   ("/labels",         LabelRead,   kind::list::<label::LabelDefinition>,   "List label definitions")
+            .page::<LabelDefinition>().query(&["show_deleted"]),
+        post  ("/labels",         LabelDefine, labels::define,                         "Define a label").create::<DefineLabel, LabelDefinition>(),
+        get   ("/labels/{label}", LabelRead,   kind::get::<label::LabelDefinition>,    "Show a label definition")
+            .one::<LabelDefinition>().query(&["show_deleted"]),
+        patch ("/labels/{label}", LabelUpdate, labels::update,                         "Change a label definition")
             .body::<UpdateLabel>().one::<LabelDefinition>().conditional(),
-        delete("/labels/{label}", LabelDelete, labels::delete,                       "Delete a label definition").nothing().conditional(),
+        delete("/labels/{label}", LabelDelete, kind::delete::<label::LabelDefinition>, "Delete a label definition")
+            .one::<Deletion>().query(&["reason"]).conditional(),
     ]
 }

@@ -141,6 +141,8 @@ impl Documented for cluster::Cluster {
             revision: self.revision.0,
             created_at: self.created_at.to_string(),
             updated_at: self.updated_at.to_string(),
+            deleted_at: text(self.deleted_at),
+            deletion_id: text(self.deletion_id),
         }
     }
 }

@@ -7,8 +7,9 @@ use slipway_wire::placement::BlueprintDefinitions;
 use crate::request::{Answered, Call, Segments, text};
 
 pub(super) async fn list(call: Call, Segments([blueprint]): Segments<1>) -> Answered {
-    let page = call.query.page()?;
-    let (_, found) = blueprints::definitions(&call.context, &call.caller, &blueprint, page).await?;
+    let (page, deleted) = (call.query.page()?, call.query.flag("show_deleted")?);
+    let (_, found) =
+        blueprints::definitions(&call.context, &call.caller, &blueprint, page, deleted).await?;
     Ok(call.page(found.map(document), page.limit))
 }
 

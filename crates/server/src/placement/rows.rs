@@ -16,11 +16,11 @@ use crate::routes::{Route, delete, get, patch, post, put};
 pub(crate) fn rows() -> Vec<Route> {
     vec![
         get   ("/clusters",                          ClusterRead,            kind::list::<cluster::Cluster>, "List clusters")
-            .page::<Cluster>(),
+            .page::<Cluster>().query(&["show_deleted"]),
         post  ("/clusters",                          ClusterCreate,          clusters::create,               "Register a cluster")
             .create::<CreateCluster, Cluster>(),
         get   ("/clusters/{cluster}",                ClusterRead,            kind::get::<cluster::Cluster>,  "Show a cluster")
-            .one::<Cluster>(),
+            .one::<Cluster>().query(&["show_deleted"]),
         patch ("/clusters/{cluster}",                ClusterUpdate,          clusters::update,               "Change a cluster")
             .body::<UpdateCluster>().one::<Cluster>().conditional(),
         delete("/clusters/{cluster}",                ClusterDelete,          kind::delete::<cluster::Cluster>, "Delete a cluster on which nothing is placed")
@@ -36,6 +36,6 @@ pub(crate) fn rows() -> Vec<Route> {
         post  ("/projects/{project}/cluster/abandon", ClusterAbandon,        clusters::abandon,              "Take a project from a cluster that is lost for good")
             .body::<AbandonCluster>().one::<ClusterAssignment>(),
         get   ("/blueprints/{blueprint}/definitions", BlueprintRead,          definitions::list,              "List where definitions of a blueprint are installed, and the version found there")
-            .page::<BlueprintDefinitions>(),
+            .page::<BlueprintDefinitions>().query(&["show_deleted"]),
     ]
 }

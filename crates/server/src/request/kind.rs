@@ -30,12 +30,6 @@ pub(crate) trait FromQuery: Sized {
     fn from_query(query: &Parameters) -> Result<Self, Refusal>;
 }
 
-impl FromQuery for () {
-    fn from_query(_: &Parameters) -> Result<Self, Refusal> {
-        Ok(())
-    }
-}
-
 impl FromQuery for ShowDeleted {
     fn from_query(query: &Parameters) -> Result<Self, Refusal> {
         query.flag("show_deleted").map(Self)

@@ -147,6 +147,7 @@ async fn rows_are_audited_by_their_verb() {
     });
     ask("POST", "/blueprints/s/versions", &version.to_string()).await;
     ask("POST", "/blueprints/s/versions/v1/retire", "").await;
+    ask("DELETE", "/blueprints/s", "").await;
     ask("POST", "/labels", r#"{"key":"k"}"#).await;
     ask("PATCH", "/labels/k", r#"{"propagate":true}"#).await;
     ask("DELETE", "/labels/k", "").await;

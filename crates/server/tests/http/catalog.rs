@@ -236,6 +236,87 @@ async fn a_cluster_is_changed_and_deleted_under_its_revision() {
     world.create("/api/v1/clusters", &made).await;
 }
 
+/// Every kind of the catalog is deleted alike: one record with names, a row that can be
+/// read by its id, and a name that is free again.
+#[tokio::test]
+async fn every_kind_is_deleted_alike() {
+    let world = World::new().await;
+    let cloud = world.create("/api/v1/clouds", &json!({ "name": "x", "provider": "p" })).await;
+    let of_cloud = json!({ "name": "x", "cloud": text(&cloud, "id") });
+    let table = [
+        ("projects", "project", json!({ "name": "x" })),
+        ("credentials", "credential", of_cloud),
+        ("clouds", "cloud", json!({ "name": "y", "provider": "p" })),
+        ("clusters", "cluster", json!({ "name": "x", "engine": "local" })),
+        ("blueprints", "blueprint", json!({ "slug": "x", "display_name": "X", "engine": "local" })),
+        ("labels", "label", json!({ "key": "x" })),
+    ];
+    for (collection, kind, body) in table {
+        let list = format!("/api/v1/{collection}");
+        let made = world.create(&list, &body).await;
+        assert_eq!((&made["deleted_at"], &made["deletion_id"]), (&Value::Null, &Value::Null));
+        let name = if kind == "cloud" { "y" } else { "x" };
+        let path = format!("{list}/{}", text(&made, "id"));
+        let answer = world.ask("DELETE", &format!("{path}?reason=done"), KEY, "").await;
+        assert_eq!(answer.status.as_u16(), 200, "{kind}: {answer:?}");
+        let deletion = answer.json();
+        let shown = json!({
+            "kind": deletion["kind"], "target": deletion["target"], "reason": deletion["reason"],
+            "state": deletion["state"], "members": deletion["members"],
+        });
+        let members = json!([{ "kind": kind, "name": name, "id": made["id"] }]);
+        let expected = json!({
+            "kind": kind, "target": name, "reason": "done", "state": "done", "members": members,
+        });
+        assert_eq!(shown, expected);
+        let explained = format!("/api/v1/explain/deletion/{}", text(&deletion, "id"));
+        let explained = world.get(&explained).await.json();
+        assert_eq!(explained["name"], format!("deletion of {kind} {name}"));
+        assert_eq!(explained["parts"][0]["name"], name, "{explained}");
+
+        let missing = world.get(&path).await;
+        assert_eq!(missing.status.as_u16(), 404, "{kind}: {missing:?}");
+        let again = world.ask("DELETE", &path, KEY, "").await;
+        assert_eq!(again.status.as_u16(), 404, "{kind}: {again:?}");
+        let gone = world.get(&format!("{path}?show_deleted=true")).await.json();
+        assert_eq!(gone["deletion_id"], deletion["id"], "{kind}");
+        assert!(gone["deleted_at"].is_string(), "{gone}");
+        let listed = async |query: &str| {
+            let found = world.get(&format!("{list}{query}")).await.json();
+            found.as_array().unwrap().iter().any(|item| item["id"] == made["id"])
+        };
+        assert_eq!((listed("").await, listed("?show_deleted=true").await), (false, true), "{kind}");
+        world.create(&list, &body).await;
+    }
+    let deletions = world.get("/api/v1/deletions").await.json();
+    assert!(deletions.as_array().unwrap().iter().all(|one| one["target"].is_string()));
+}
+
+#[tokio::test]
+async fn a_blueprint_is_deleted_with_its_versions_once_nothing_is_made_from_it() {
+    let world = World::new().await;
+    world.declare("web-1").await;
+    let used = world.ask("DELETE", "/api/v1/blueprints/local-node", KEY, "").await;
+    used.refused(409, "blueprint_in_use");
+    let used = used.json();
+    assert_eq!(used["details"], json!({ "resources": 1, "names": ["default/web-1"] }));
+
+    let path = "/api/v1/blueprints/manual-node";
+    let made = world.get(path).await.json();
+    let stale = world.ask_with("DELETE", path, ("if-match", "\"9\""), "").await;
+    stale.refused(412, "revision_stale");
+    assert_eq!(world.ask("DELETE", path, KEY, "").await.status.as_u16(), 200);
+    let body = json!({ "handle": "web-2", "blueprint": "manual-node", "project": "default" });
+    let refused = world.post("/api/v1/resources", &body.to_string()).await;
+    assert_eq!(refused.refused(422, "blueprint_not_found").as_deref(), Some("blueprint"));
+    let versions = format!("/api/v1/blueprints/{}/versions", text(&made, "id"));
+    world.get(&versions).await.refused(404, "blueprint_not_found");
+    let listed = world.get(&format!("{versions}?show_deleted=true")).await.json();
+    assert_eq!(listed[0]["version"], "v1", "{listed}");
+    let one = world.get(&format!("{versions}/v1?show_deleted=true")).await.json();
+    assert_eq!(one, listed[0]);
+}
+
 #[tokio::test]
 async fn bad_input_names_its_field() {
     let world = World::new().await;

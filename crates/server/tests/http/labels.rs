@@ -9,7 +9,7 @@ fn handles(list: &Value) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn a_definition_is_made_changed_and_forgotten() {
+async fn a_definition_is_made_changed_and_deleted() {
     let world = World::new().await;
     let body = json!({ "key": "cost/center", "description": "who pays", "propagate": true });
     let label = world.create("/api/v1/labels", &body).await;
@@ -24,7 +24,8 @@ async fn a_definition_is_made_changed_and_forgotten() {
     );
     let stale = world.ask_with("DELETE", path, ("if-match", "\"1\""), "").await;
     stale.refused(412, "revision_stale");
-    assert_eq!(world.ask("DELETE", path, KEY, "").await.status.as_u16(), 204);
+    let deletion = world.ask("DELETE", &format!("{path}?reason=unused"), KEY, "").await.json();
+    assert_eq!((&deletion["target"], &deletion["reason"]), (&body["key"], &"unused".into()));
     world.get(path).await.refused(404, "label_not_found");
     let odd = world.post("/api/v1/labels", r#"{"key":"a b"}"#).await;
     assert_eq!(odd.refused(400, "invalid_input").as_deref(), Some("key"));

@@ -13,6 +13,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use slipway_app::kind::ShowDeleted;
 use slipway_app::operations::control;
 use slipway_app::permits::ActionPermits;
 use slipway_app::placement::reconcile::ManagementRegistry;
@@ -191,7 +192,10 @@ impl Clusters {
         let store = &self.partitions.context.stores;
         let (mut found, mut after) = (Vec::new(), None);
         loop {
-            let page = store.kind::<Cluster>().page(&(), Page { after, limit: PAGE }).await?;
+            let page = store
+                .kind::<Cluster>()
+                .page(&ShowDeleted(false), Page { after, limit: PAGE })
+                .await?;
             let engines = [Engine::Crossplane, Engine::Manual];
             let ours = |cluster: &Cluster| engines.contains(&cluster.engine);
             found.extend(page.items.into_iter().filter(ours));

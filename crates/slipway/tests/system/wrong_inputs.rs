@@ -111,6 +111,7 @@ const REFERENCES: &[&str] = &[
     "blueprint create Server --display-name '' --engine magic",
     "blueprint retire local-node v9 --yes",
     "label get nobody",
+    "blueprint delete nobody --yes --ignore-not-found",
     "label delete nobody --yes --ignore-not-found",
     "node get web-1",
     "node get 0192f0c1-2b3c-7d4e-8f50-123456789abc",

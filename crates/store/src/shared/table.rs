@@ -8,7 +8,6 @@ use slipway_app::ports::store::{Error, Page, Rule};
 use slipway_app::ports::{KindStore, Listed};
 use slipway_core::Refusal;
 use slipway_core::kind::Kind;
-use uuid::Uuid;
 
 pub(crate) use super::page::Query;
 use super::page::{after, by_reference, fetch_one, fetch_page, taken};
@@ -46,10 +45,9 @@ pub(crate) enum Lock {
 }
 
 /// The three queries of a kind with a unique name, from its table, the column of its name
-/// and its columns. A deletion sets `deleted_at` of rows that are `marked`, and removes
-/// those that are `removed`.
+/// and its columns. A deletion sets `deleted_at`; the row stays.
 macro_rules! queries {
-    (marked, $table:literal, $name:literal, $columns:literal) => {
+    ($table:literal, $name:literal, $columns:literal) => {
         fn fetch_query(reference: &str, show_deleted: bool) -> table::Query<'_> {
             let statement = concat!(
                 select_sql!($table, $columns),
@@ -75,23 +73,6 @@ macro_rules! queries {
             $name,
             " = $1 OR id = $2) AND deleted_at IS NULL ORDER BY id LIMIT 1"
         );
-    };
-    (removed, $table:literal, $name:literal, $columns:literal) => {
-        fn fetch_query(reference: &str, _show_deleted: bool) -> table::Query<'_> {
-            let statement = concat!(
-                select_sql!($table, $columns),
-                $name,
-                " = $1 OR id = $2 ORDER BY id LIMIT 1"
-            );
-            table::find(statement, reference)
-        }
-
-        fn page_query(_filter: &Self::Filter, page: table::PageOf<Self>) -> table::Query<'_> {
-            let statement = concat!(select_sql!($table, $columns), "id > $1 ORDER BY id LIMIT $2");
-            table::first::<Self>(statement, page)
-        }
-
-        lock_query!($table, $columns, "", $name, " = $1 OR id = $2 ORDER BY id LIMIT 1");
     };
 }
 
@@ -205,18 +186,6 @@ pub(crate) async fn update<K: Kind>(
     row: &K,
 ) -> Result<(), Failure> {
     rows.write_guarded(connection, &[row], stale).await
-}
-
-/// Deletes the row, unless it was written since it was read. The statement takes its id as
-/// `$1` and the revision that was read as `$2`.
-pub(crate) async fn delete<K: Kind>(
-    connection: &mut Connection,
-    statement: &'static str,
-    row: &K,
-) -> Result<(), Failure> {
-    let id: Uuid = row.id().into();
-    let query = sqlx::query(statement).bind(id).bind(row.revision().0);
-    writes::one_row(query.execute(connection).await?.rows_affected(), || stale(row))
 }
 
 fn stale<K: Kind>(row: &K) -> Refusal {

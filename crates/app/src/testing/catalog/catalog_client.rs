@@ -9,9 +9,11 @@ use slipway_core::catalog::blueprint_version::{
 };
 use slipway_core::catalog::cloud::{self, Cloud, Endpoint};
 use slipway_core::catalog::credential::{self, Credential};
+use slipway_core::catalog::label::{self, LabelDefinition};
 use slipway_core::catalog::parameters::{Parameter, ParameterSchema, ParameterType};
 use slipway_core::catalog::project::{self, Project};
 use slipway_core::commit::{Commit, Write};
+use slipway_core::deletion::record::DeletionState;
 use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::ids::{
     BlueprintId, BlueprintVersionId, CloudCredentialId, CloudId, ClusterId, DeletionId, ProjectId,
@@ -21,6 +23,7 @@ use slipway_core::nodes::mesh::MeshCidr;
 use slipway_core::nodes::token::SecretHash;
 use slipway_core::placement::cluster::{self, Cluster, ClusterAccess, NamespacePrefix};
 use slipway_core::precondition::Expected;
+use slipway_core::subject::Subject;
 use slipway_core::text::{Labels, Reason};
 
 use crate::broker::port::DeclareKey;
@@ -165,6 +168,36 @@ impl World {
         let mut rule = |snapshot: &_| cluster::create(snapshot, &new, &operator());
         self.store.kind::<Cluster>().decide(named, &mut rule).await?;
         Ok(id)
+    }
+
+    pub(super) async fn delete_cluster(&self, reference: &str) -> Result<DeletionId, Error> {
+        let removal = self.removal();
+        let mut rule = |snapshot: &_| cluster::delete(snapshot, &removal, &operator());
+        self.store.kind::<Cluster>().decide(reference, &mut rule).await?;
+        Ok(removal.deletion_id)
+    }
+
+    pub(super) async fn delete_label(&self, key: &str) -> Result<DeletionId, Error> {
+        let removal = self.removal();
+        let mut rule = |snapshot: &_| label::delete(snapshot, &removal, &operator());
+        self.store.kind::<LabelDefinition>().decide(key, &mut rule).await?;
+        Ok(removal.deletion_id)
+    }
+
+    pub(super) async fn delete_blueprint(&self, slug: &str) -> Result<DeletionId, Error> {
+        let removal = self.removal();
+        let mut rule = |snapshot: &_| blueprint::delete(snapshot, &removal, &operator());
+        self.store.kind::<Blueprint>().decide(&blueprint_key(slug, None), &mut rule).await?;
+        Ok(removal.deletion_id)
+    }
+
+    /// Every deletion has its record, done at once.
+    pub(super) async fn assert_recorded(&self, deletion: DeletionId, target: impl Into<Subject>) {
+        let recorded = self.store.deletion.deletion_fetch(deletion).await.expect("a fetch");
+        let recorded = recorded.expect("every deletion has its record");
+        let target = target.into();
+        assert_eq!((recorded.state, recorded.target), (DeletionState::Done, target));
+        assert_eq!(recorded.members, [target]);
     }
 
     pub(super) async fn assignment(&self, project: &str, cluster: &str) -> Result<(), Error> {

@@ -189,11 +189,18 @@ pub(super) async fn the_facts_of_a_cloud_are_those_in_effect(world: &World) {
         both.iter().map(|row| row.as_ref().expect("a row").provider.is_some()).collect();
     assert_eq!(found, [false, true], "in one batch");
 
-    let mut rule =
-        |snapshot: &_| label::update(snapshot, None, Some(false), Expected::Any, &operator());
-    world.store.kind::<LabelDefinition>().decide(&far, &mut rule).await.expect("an update");
+    let set = async |propagate| {
+        let mut rule = |snapshot: &_| {
+            label::update(snapshot, None, Some(propagate), Expected::Any, &operator())
+        };
+        world.store.kind::<LabelDefinition>().decide(&far, &mut rule).await.expect("an update");
+        world.facts(&declared).await.expect("the facts").labels[&far].clone()
+    };
+    assert_eq!(set(false).await, fact("7", false), "as it is now");
+    assert_eq!(set(true).await, fact("7", true));
+    world.delete_label(&far).await.expect("a deletion");
     let after = world.facts(&declared).await.expect("the facts");
-    assert_eq!(after.labels[&far], fact("7", false), "as it is now");
+    assert_eq!(after.labels[&far], fact("7", false), "nobody defines it any more");
 }
 
 pub(super) async fn a_second_credential_of_a_provider_is_refused(world: &World) {

@@ -7,6 +7,7 @@ use slipway_core::catalog::blueprint::VersionContent;
 use slipway_core::catalog::blueprint_version::{
     CompositeDefinition, CompositeScope, CompositeType, Engine,
 };
+use slipway_core::catalog::project::Project;
 use slipway_core::commit::Commit;
 use slipway_core::ids::{BlueprintId, ClusterId};
 use slipway_core::placement::definitions::{DefinitionPhase, DefinitionsView, Demand};
@@ -160,4 +161,40 @@ pub(super) async fn what_is_published_or_in_use_goes_on_being_served(world: &Wor
     world.retire(&slug, "v1").await.expect("a retirement");
     assert_eq!(kept(home).await, both, "something was made in it there");
     assert_eq!(kept(elsewhere).await, versions(&["v2"]), "and nothing here");
+}
+
+/// What was installed stays on its cluster and in its row; nothing more is installed.
+pub(super) async fn a_deleted_blueprint_or_cluster_demands_nothing(world: &World) {
+    let (project, _) = world.furnished_managed().await;
+    let placed = world.store.kind::<Project>().fetch(&project, false).await.expect("a fetch");
+    let placed = placed.expect("a project").id;
+    let placed = world.store.placement.cluster_assignment_fetch(placed).await.expect("a fetch");
+    let home = placed.expect("a place").cluster_id;
+    let leaving = world.create_managed(&world.fresh_name("cluster"), "eu").await.expect("one");
+    let (slug, blueprint) = world.installable().await;
+    world.publish_installed(&slug, "v1", true).await;
+    let established = async |cluster: ClusterId, demand: &Demand| {
+        let demand = Demand { cluster_id: cluster, ..demand.clone() };
+        world.record_definitions(&demand, DefinitionPhase::Established, Some("v1")).await
+    };
+    let demand = world.demand(home, blueprint).await.expect("it is to be there");
+    for cluster in [home, leaving] {
+        established(cluster, &demand).await.expect("a record");
+    }
+    world.delete_cluster(&leaving.to_string()).await.expect("a deletion");
+    let late = established(leaving, &demand).await;
+    assert!(matches!(late, Err(Error::NotFound { kind: ClusterId::KIND })), "{late:?}");
+    assert_eq!(world.shown(leaving, blueprint).await, None);
+
+    world.delete_blueprint(&slug).await.expect("a deletion");
+    assert_eq!(world.demand(home, blueprint).await, None);
+    let late = established(home, &demand).await;
+    assert!(matches!(late, Err(Error::NotFound { .. })), "{late:?}");
+    let shown = world.shown(home, blueprint).await.expect("what stands is shown");
+    assert_eq!((&shown.wanted, shown.definitions.is_some()), (&None, true));
+    // Another blueprint that defines the same kind does not go on serving its versions.
+    let other = world.create_blueprint_for(Engine::Crossplane, &slug).await.expect("another");
+    world.publish_installed(&slug, "v2", true).await;
+    let kept = world.demand(home, other).await.expect("it is to be there").kept;
+    assert_eq!(kept, BTreeSet::from(["v2".to_owned()]));
 }

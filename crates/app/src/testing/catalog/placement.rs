@@ -144,6 +144,9 @@ pub(super) async fn a_region_offers_its_usable_clusters(world: &World) {
     let chosen = cluster::choose(&candidates).expect("one can be used");
     world.assignment(&project, &chosen.to_string()).await.expect("a place");
     assert_eq!(cluster::choose(&offered().await), Some(chosen), "it is home now");
+    let other = *clusters.iter().find(|id| **id != chosen).expect("another");
+    world.delete_cluster(&other.to_string()).await.expect("nothing is on it");
+    assert!(offered().await.iter().all(|candidate| candidate.id != other), "it is deleted");
     assert!(
         world
             .store

@@ -11,8 +11,7 @@ use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::catalog::label::LabelSelector;
 use slipway_core::catalog::project::{self, Project, ProjectChange};
 use slipway_core::commit::{Commit, Write};
-use slipway_core::ids::{DeletionId, Revision};
-use slipway_core::kind::Removal;
+use slipway_core::ids::Revision;
 use slipway_core::placement::cluster::{
     self, Cluster, ClusterAccess, ClusterAssignment, ClusterChange, NamespacePrefix,
 };
@@ -181,24 +180,25 @@ pub(super) async fn a_cluster_is_changed_and_deleted_while_nothing_is_on_it(worl
     let project = world.fresh_name("project");
     world.create_project(&project).await.expect("a project");
     world.assignment(&project, &name).await.expect("a place");
-    let removal = || Removal {
-        deletion_id: DeletionId::new(world.uuid()),
-        reason: Reason::parse("for the suite").expect("a reason"),
-        expected: Expected::Any,
-    };
-    let delete = async || {
-        let removal = removal();
-        let mut rule = |snapshot: &_| cluster::delete(snapshot, &removal, &operator());
-        world.store.kind::<Cluster>().decide(&name, &mut rule).await
-    };
-    assert_eq!(refused(delete().await), ErrorKind::ClusterInUse);
+    assert_eq!(refused(world.delete_cluster(&name).await), ErrorKind::ClusterInUse);
     let mut withdraw = |snapshot: &_| cluster::withdraw(snapshot, Expected::Any, &operator());
     let placement = &world.store.placement;
     placement.decide_cluster_assignment(&project, None, &mut withdraw).await.expect("withdrawn");
-    delete().await.expect("a deletion");
-    assert_eq!(refused(delete().await), ErrorKind::ClusterNotFound);
-    assert!(clusters.fetch(&name, true).await.expect("a fetch").is_none());
-    world.create_managed(&name, "eu").await.expect("the name is free again");
+    let deletion = world.delete_cluster(&name).await.expect("a deletion");
+    world.assert_recorded(deletion, found.id).await;
+    assert_eq!(refused(world.delete_cluster(&name).await), ErrorKind::ClusterNotFound);
+    assert!(clusters.fetch(&name, true).await.expect("a fetch").is_none(), "not by its name");
+    let id = found.id.to_string();
+    let gone = clusters.fetch(&id, true).await.expect("a fetch").expect("its row stays");
+    assert_eq!(gone.deletion_id, Some(deletion));
+    assert_eq!(refused(world.assignment(&project, &id).await), ErrorKind::ClusterNotFound);
+    let facts = Found { identity: None, problem: None, facts: serde_json::json!({}) };
+    let verified = placement.cluster_verified(found.id, &facts).await;
+    assert!(matches!(verified, Err(Error::NotFound { .. })), "{verified:?}");
+    let again = world.create_managed(&name, "eu").await.expect("the name is free again");
+    let served = placement.cluster_list().await.expect("identities");
+    let served: Vec<_> = served.iter().filter(|one| one.name == name).map(|one| one.id).collect();
+    assert_eq!(served, [again]);
 }
 
 fn labels(pairs: &[(&str, &str)]) -> Labels {

@@ -71,6 +71,49 @@ pub(super) async fn nothing_is_inserted_under_a_parent_that_leaves(world: &Arc<W
     .await;
     let losers = [ErrorKind::CloudNotFound, ErrorKind::CloudInUse];
     exactly_one("create with delete of the cloud", created, deleted, &losers);
+
+    let slug = world.fresh_name("blueprint");
+    world.create_blueprint(&slug).await.expect("a blueprint");
+    world.publish(&slug, &mk_content("v1")).await.expect("a version");
+    let key = DeclareKey { blueprint: slug.clone(), ..world.declare_key(&world.handle()) };
+    let catalog_client = (Arc::clone(world), Arc::clone(world));
+    let (declared, deleted) =
+        at_once(async move { catalog_client.0.declare_by(&key).await }, async move {
+            catalog_client.1.delete_blueprint(&slug).await
+        })
+        .await;
+    let losers = [ErrorKind::BlueprintNotFound, ErrorKind::BlueprintInUse];
+    exactly_one("declare with delete of the blueprint", declared, deleted, &losers);
+
+    let (project, cluster) = (world.fresh_name("project"), world.fresh_name("cluster"));
+    world.create_project(&project).await.expect("a project");
+    world.create_managed(&cluster, "eu").await.expect("a cluster");
+    let catalog_client = (Arc::clone(world), Arc::clone(world));
+    let names = (cluster.clone(), cluster);
+    let (assigned, deleted) =
+        at_once(async move { catalog_client.0.assignment(&project, &names.0).await }, async move {
+            catalog_client.1.delete_cluster(&names.1).await
+        })
+        .await;
+    let losers = [ErrorKind::ClusterNotFound, ErrorKind::ClusterInUse];
+    exactly_one("assign with delete of the cluster", assigned, deleted, &losers);
+}
+
+/// Whichever comes first, a version is published of a blueprint that was there.
+pub(super) async fn publish_with_delete(world: &Arc<World>) {
+    let slug = world.fresh_name("blueprint");
+    world.create_blueprint(&slug).await.expect("a blueprint");
+    let catalog_client = (Arc::clone(world), Arc::clone(world));
+    let names = (slug.clone(), slug);
+    let (published, deleted) = at_once(
+        async move { catalog_client.0.publish(&names.0, &mk_content("v1")).await },
+        async move { catalog_client.1.delete_blueprint(&names.1).await },
+    )
+    .await;
+    deleted.expect("a deletion");
+    if published.is_err() {
+        assert_eq!(refused(published), ErrorKind::BlueprintNotFound);
+    }
 }
 
 pub(super) async fn withdraw_with_declare(world: &Arc<World>) {

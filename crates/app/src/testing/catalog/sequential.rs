@@ -2,23 +2,25 @@
 
 use std::collections::BTreeMap;
 
-use slipway_core::ErrorKind;
+use slipway_core::broker::observation::CompositeReport;
 use slipway_core::catalog::blueprint::Blueprint;
 use slipway_core::catalog::cloud::Cloud;
 use slipway_core::catalog::credential::Credential;
 use slipway_core::catalog::label::{self, LabelDefinition, LabelKey};
 use slipway_core::catalog::project::{self, Project, ProjectChange};
-use slipway_core::deletion::record::DeletionState;
 use slipway_core::ids::{LabelDefinitionId, Revision};
 use slipway_core::placement::cluster::Cluster;
 use slipway_core::precondition::Expected;
+use slipway_core::subject::SubjectKind;
 use slipway_core::text::Labels;
+use slipway_core::{ErrorKind, Phase};
+use uuid::Uuid;
 
 use super::catalog_client::mk_content;
 use crate::broker::port::DeclareKey;
 use crate::catalog::port::CredentialFilter;
 use crate::kind::ShowDeleted;
-use crate::ports::store::Page;
+use crate::ports::store::{Error, Page};
 use crate::testing::world::{World, operator, refused};
 
 pub(super) async fn a_project_is_made_changed_and_deleted(world: &World) {
@@ -44,9 +46,7 @@ pub(super) async fn a_project_is_made_changed_and_deleted(world: &World) {
     assert_eq!(by_id, BTreeMap::from([(id, labels)]));
 
     let deletion = world.delete_project(&named).await.expect("a deletion");
-    let recorded = world.store.deletion.deletion_fetch(deletion).await.expect("a fetch");
-    let recorded = recorded.expect("every deletion has its record");
-    assert_eq!((recorded.state, recorded.target), (DeletionState::Done, id.into()));
+    world.assert_recorded(deletion, id).await;
     assert_eq!(world.store.kind::<Project>().fetch(&named, true).await.expect("a fetch"), None);
     assert_eq!(
         world.store.kind::<Project>().fetch(&id.to_string(), false).await.expect("a fetch"),
@@ -65,7 +65,7 @@ pub(super) async fn a_project_that_owns_something_stays(world: &World) {
     assert_eq!(refused(world.delete_project(&project).await), ErrorKind::ProjectNotEmpty);
     world.delete(declared.resource).await.expect("a deletion");
     assert_eq!(refused(world.delete_project(&project).await), ErrorKind::ProjectNotEmpty);
-    world.drive(declared.attempt, slipway_core::Phase::Deleted).await;
+    world.drive(declared.attempt, Phase::Deleted).await;
     world.delete_project(&project).await.expect("nothing lives in it");
 }
 
@@ -142,7 +142,7 @@ pub(super) async fn an_assignment_stays_while_it_is_used(world: &World) {
     assert_eq!(refused(world.withdraw(&project, credential).await), ErrorKind::AssignmentInUse);
     assert_eq!(refused(world.delete_credential(credential).await), ErrorKind::CredentialInUse);
     world.delete(declared.resource).await.expect("a deletion");
-    world.drive(declared.attempt, slipway_core::Phase::Deleted).await;
+    world.drive(declared.attempt, Phase::Deleted).await;
     world.withdraw(&project, credential).await.expect("nobody uses it any more");
     assert_eq!(refused(world.withdraw(&project, credential).await), ErrorKind::AssignmentNotFound);
     world.delete_credential(credential).await.expect("a deletion");
@@ -194,6 +194,66 @@ pub(super) async fn a_retired_version_is_not_declared_from(world: &World) {
     assert_eq!(missing, ErrorKind::BlueprintVersionNotFound);
 }
 
+/// A blueprint is deleted with its versions once nothing that was made from them is left.
+pub(super) async fn a_blueprint_is_deleted_while_nothing_is_made_from_it(world: &World) {
+    let slug = world.fresh_name("blueprint");
+    let id = world.create_blueprint(&slug).await.expect("a blueprint");
+    world.publish(&slug, &mk_content("v1")).await.expect("a version");
+    let key = |version: Option<&str>| DeclareKey {
+        blueprint: slug.clone(),
+        version: version.map(str::to_owned),
+        ..world.declare_key(&world.handle())
+    };
+    let used = key(None);
+    let declared = world.declare_by(&used).await.expect("a declaration");
+    let refusal = match world.delete_blueprint(&slug).await {
+        Err(Error::Refused(refusal)) => refusal,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(refusal.kind, ErrorKind::BlueprintInUse);
+    let named = format!("{}/{}", used.project, used.handle);
+    assert!(refusal.message.starts_with("1 resource(s)"), "{refusal}");
+    assert!(refusal.message.contains(&named), "{refusal}");
+    world.delete(declared.resource).await.expect("a deletion");
+    world.drive(declared.attempt, Phase::Deleted).await;
+    let unproven = refused(world.delete_blueprint(&slug).await);
+    assert_eq!(unproven, ErrorKind::BlueprintInUse, "its absence is proven once");
+    let claimed = world.claim_now(declared.attempt).await;
+    world.tick_proving(claimed, &CompositeReport::Absent).await.expect("a tick");
+
+    let deletion = world.delete_blueprint(&slug).await.expect("nothing uses it");
+    world.assert_recorded(deletion, id).await;
+    let blueprints = world.store.kind::<Blueprint>();
+    assert_eq!(blueprints.fetch(&slug, true).await.expect("a fetch"), None, "not by its slug");
+    assert_eq!(blueprints.fetch(&id.to_string(), false).await.expect("a fetch"), None);
+    let gone = blueprints.fetch(&id.to_string(), true).await.expect("a fetch");
+    assert_eq!(gone.and_then(|gone| gone.deletion_id), Some(deletion));
+    assert_eq!(refused(world.delete_blueprint(&slug).await), ErrorKind::BlueprintNotFound);
+    for version in [None, Some("v1")] {
+        let refusal = refused(world.declare_by(&key(version)).await);
+        assert_eq!(refusal, ErrorKind::BlueprintNotFound, "{version:?}");
+    }
+    let late = refused(world.publish(&slug, &mk_content("v2")).await);
+    assert_eq!(late, ErrorKind::BlueprintNotFound);
+    let was = world.snapshot(declared.attempt).await;
+    assert_eq!(was.blueprint.blueprint_id, id, "what was made from it can be read");
+
+    let again = world.create_blueprint(&slug).await.expect("the slug is free again");
+    let none = refused(world.declare_by(&key(Some("v1"))).await);
+    assert_eq!(none, ErrorKind::BlueprintNotFound, "the old versions are not its own");
+    world.publish(&slug, &mk_content("v1")).await.expect("a version");
+    let declared = world.declare_by(&key(Some("v1"))).await.expect("a declaration");
+    assert_eq!(world.snapshot(declared.attempt).await.blueprint.blueprint_id, again);
+    let nothing = Uuid::max()..=Uuid::nil();
+    let access = &world.store.access;
+    let found = access.candidates(SubjectKind::Blueprint, &slug, &nothing, None).await;
+    let found = found.expect("candidates");
+    let found: Vec<_> = found.iter().map(|found| (found.id, found.is_live)).collect();
+    assert_eq!(found, [(again.as_uuid(), true), (id.as_uuid(), false)]);
+    let names = access.names(&[id.as_uuid()]).await.expect("names");
+    assert_eq!(names.get(&id.as_uuid()), Some(&slug), "its deletion still has its name");
+}
+
 pub(super) async fn a_label_is_defined_once(world: &World) {
     let key = format!("suite/{}", world.uuid().simple());
     let new = |propagate| label::NewLabel {
@@ -228,12 +288,13 @@ pub(super) async fn a_label_is_defined_once(world: &World) {
         .expect("a fetch");
     let found = found.expect("it is there by its id");
     assert_eq!((found.propagate, found.description.as_str()), (false, "ünï\ncode"));
-    let mut delete = |snapshot: &_| label::delete(snapshot, Expected::Any, &operator());
-    world.store.kind::<LabelDefinition>().decide(&key, &mut delete).await.expect("a deletion");
-    assert_eq!(
-        world.store.kind::<LabelDefinition>().fetch(&key, false).await.expect("a fetch"),
-        None
-    );
+    let deletion = world.delete_label(&key).await.expect("a deletion");
+    world.assert_recorded(deletion, first.id).await;
+    let labels = world.store.kind::<LabelDefinition>();
+    assert_eq!(labels.fetch(&key, true).await.expect("a fetch"), None, "not by its key");
+    let gone = labels.fetch(&first.id.to_string(), true).await.expect("a fetch");
+    assert_eq!(gone.and_then(|gone| gone.deletion_id), Some(deletion));
+    assert_eq!(refused(world.delete_label(&key).await), ErrorKind::LabelNotFound);
     define(&second).await.expect("the key is free again");
 }
 
@@ -273,9 +334,9 @@ pub(super) async fn pages_give_each_row_once(world: &World) {
     pages_agree!(|page| store.kind::<Project>().page(&ShowDeleted(true), page), |row| row.id);
     pages_agree!(|page| store.kind::<Cloud>().page(&ShowDeleted(true), page), |row| row.id);
     pages_agree!(|page| store.kind::<Credential>().page(&filter, page), |row| row.id);
-    pages_agree!(|page| store.kind::<Blueprint>().page(&(), page), |row| row.id);
+    pages_agree!(|page| store.kind::<Blueprint>().page(&ShowDeleted(true), page), |row| row.id);
     pages_agree!(|page| store.catalog.version_list(blueprint, page), |row| row.id);
-    pages_agree!(|page| store.kind::<Cluster>().page(&(), page), |row| row.id);
+    pages_agree!(|page| store.kind::<Cluster>().page(&ShowDeleted(true), page), |row| row.id);
     pages_agree!(|page| store.placement.cluster_assignment_list(page), |row| row.project_id);
     let live = store
         .kind::<Project>()

@@ -21,6 +21,7 @@ pub(in crate::testing) async fn conformance(world: &World) {
     composites::a_second_credential_of_a_provider_is_refused(world).await;
     composites::a_credential_has_a_provider_config_of_its_own(world).await;
     sequential::a_retired_version_is_not_declared_from(world).await;
+    sequential::a_blueprint_is_deleted_while_nothing_is_made_from_it(world).await;
     sequential::a_label_is_defined_once(world).await;
     sequential::pages_give_each_row_once(world).await;
     placements::a_project_moves_only_while_it_is_empty(world).await;
@@ -32,6 +33,7 @@ pub(in crate::testing) async fn conformance(world: &World) {
     placement::a_region_offers_its_usable_clusters(world).await;
     definitions::the_newest_version_is_demanded_and_its_progress_kept(world).await;
     definitions::what_is_published_or_in_use_goes_on_being_served(world).await;
+    definitions::a_deleted_blueprint_or_cluster_demands_nothing(world).await;
     placements::labels_in_effect_and_blockers_select(world).await;
     labels::a_relabelled_project_makes_its_resources_due(world).await;
     labels::a_changed_definition_makes_what_has_the_label_due(world).await;
@@ -46,14 +48,12 @@ pub(in crate::testing) async fn races(world: &Arc<World>) {
     raced::move_with_declare(world).await;
     raced::publish_with_publish(world).await;
     raced::retire_with_declare(world).await;
+    raced::publish_with_delete(world).await;
     composites::two_credentials_of_a_provider_at_once(world).await;
-<<<<<<< HEAD
     composites::two_retries_with_two_credentials_at_once(world).await;
-=======
     cluster_races::delete_with_a_pass(world).await;
     cluster_races::update_with_a_pass(world).await;
     cluster_races::delete_with_the_end_of_a_namespace(world).await;
->>>>>>> w-rest
     raced::two_requests_with_one_key(world).await;
     raced::two_answers_of_one_key(world).await;
 }

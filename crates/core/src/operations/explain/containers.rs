@@ -143,13 +143,14 @@ pub fn cluster(cluster: &Cluster, facts: &ClusterFacts) -> Explanation {
         Explanation::new(ExplainedKind::Cluster, id, cluster.name.as_str(), "", created);
     facts.tell(&mut found, cluster.name.as_str(), Some(cluster));
     let state = match (found.blockers.is_empty(), &cluster.substrate_uid) {
+        _ if cluster.deleted_at.is_some() => "deleted",
         (false, _) => "not served",
         (true, None) => "never served",
         (true, Some(_)) => "served",
     };
     state.clone_into(&mut found.state);
-    if let Some(unserved) = found.blockers.first() {
-        found.since = unserved.since;
+    if let Some(since) = cluster.deleted_at.or(found.blockers.first().map(|found| found.since)) {
+        found.since = since;
     }
     found.facts.insert("engine", json!(cluster.engine));
     found.facts.insert("substrate_uid", json!(cluster.substrate_uid));
@@ -157,7 +158,8 @@ pub fn cluster(cluster: &Cluster, facts: &ClusterFacts) -> Explanation {
     let holders: Map<String, Value> =
         facts.holders.iter().map(|(worker, claims)| (worker.clone(), json!(claims))).collect();
     found.facts.insert("claims_held_by", Value::Object(holders));
-    if cluster.substrate_uid.is_none() && found.waiting_for.is_none() {
+    let unserved = cluster.substrate_uid.is_none() && cluster.deleted_at.is_none();
+    if unserved && found.waiting_for.is_none() {
         found.waiting_for = Some("a control plane that serves it".to_owned());
     }
     found

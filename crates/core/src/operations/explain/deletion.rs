@@ -1,21 +1,27 @@
 //! A deletion: what it waits for is what its target waits for.
 
+use std::collections::BTreeMap;
+
 use serde_json::json;
+use uuid::Uuid;
 
 use super::resource::part;
 use crate::deletion::record::{Deletion, DeletionState};
 use crate::operations::explanation::{AttemptLine, ExplainedKind, Explanation, Part};
 use crate::subject::SubjectKind;
 
-/// `attempts` are those of its target, if that is a resource or an attempt;
-/// `target` is the explanation of the target.
+/// `names` are those of target and members; `attempts` are those of its target, if that is
+/// a resource or an attempt; `target` is the explanation of the target.
 pub fn deletion(
     deletion: &Deletion,
+    names: &BTreeMap<Uuid, String>,
     attempts: &[AttemptLine],
     target: Option<&Explanation>,
 ) -> Explanation {
     let since = deletion.done_at.unwrap_or(deletion.requested_at);
-    let name = format!("deletion of {} {}", deletion.target.kind, deletion.target.id);
+    let target_id = deletion.target.id;
+    let target_name = names.get(&target_id).cloned().unwrap_or_else(|| target_id.to_string());
+    let name = format!("deletion of {} {target_name}", deletion.target.kind);
     let id = deletion.id.as_uuid();
     let mut found =
         Explanation::new(ExplainedKind::Deletion, id, name, deletion.state.as_str(), since);
@@ -72,14 +78,17 @@ pub fn deletion(
                     .retain(|blocker| !found.blockers.iter().any(|b| b.code == blocker.code));
                 return part;
             }
-            let handle = attempts.iter().find(|line| {
+            let leaves_with_attempt = attempts.iter().any(|line| {
                 member.kind == SubjectKind::Resource && line.resource_id.as_uuid() == member.id
             });
             Part {
                 kind: member.kind.to_string(),
                 id: member.id,
-                name: handle.map(|line| line.handle.clone()).unwrap_or_default(),
-                state: handle.map_or("deleted", |_| deletion.state.as_str()).to_owned(),
+                name: names.get(&member.id).cloned().unwrap_or_default(),
+                state: match leaves_with_attempt {
+                    true => deletion.state.to_string(),
+                    false => "deleted".to_owned(),
+                },
                 since: None,
                 about: Some("a member".to_owned()),
                 resource_id: None,

@@ -1,5 +1,6 @@
 //! Each kind in its states: what the explanation waits for, and what comes next.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -17,6 +18,7 @@ use crate::ids::{DrainId, LeakRecordId, NodeId, ProvisionedResourceId};
 use crate::nodes::node::{DeregisteredHow, Deregistration, Drain};
 use crate::nodes::token::Consumption;
 use crate::operations::explanation::{AttemptLine, ExplainedKind, FailureLine, Holder, PhaseCount};
+use crate::placement::cluster::Cluster;
 
 const TIMEOUT: Timeouts = Timeouts {
     deadlines: Deadlines {
@@ -178,16 +180,18 @@ fn a_deletion_waits_for_what_its_target_waits_for() {
     let target = Explained::of(&snapshot).0;
     let mut asked = mk_deletion(&snapshot);
     let lines = [line(&snapshot)];
-    let found = deletion(&asked, &lines, Some(&target));
+    let names = BTreeMap::from([(asked.target.id, "web-1".to_owned())]);
+    let found = deletion(&asked, &names, &lines, Some(&target));
+    assert_eq!(found.name, "deletion of resource web-1");
     assert!(found.waiting_for.unwrap().starts_with("Deregistering: "));
     assert_eq!(found.blockers, target.blockers);
     assert_eq!(found.parts.len(), asked.members.len());
     for open in [DeletionState::Scheduled, DeletionState::Running, DeletionState::Purging] {
         asked.state = open;
-        assert!(deletion(&asked, &lines, None).waiting_for.is_some(), "{open}");
+        assert!(deletion(&asked, &names, &lines, None).waiting_for.is_some(), "{open}");
     }
     asked.state = DeletionState::Done;
-    let done = deletion(&asked, &lines, Some(&target));
+    let done = deletion(&asked, &names, &lines, Some(&target));
     assert!(done.next.contains("over") && done.blockers.is_empty() && done.waiting_for.is_none());
 }
 
@@ -278,6 +282,11 @@ fn what_is_stuck_in_a_project_and_a_cluster_is_counted_and_named() {
     assert_eq!(unserved.state, "not served");
     assert_eq!(unserved.blockers[0].code, BlockerCode::ClusterNotServed);
     assert_eq!(unserved.blockers[0].since, at(999));
+    facts.lag = None;
+    facts.counts.clear();
+    let gone = Cluster { deleted_at: Some(at(950)), substrate_uid: None, ..registered };
+    let gone = cluster(&gone, &facts);
+    assert_eq!((gone.state.as_str(), gone.since, gone.waiting_for), ("deleted", at(950), None));
 }
 
 #[test]

@@ -265,7 +265,8 @@ async fn blocked_attempts(
         // By cluster, so that the index of due rows answers.
         let query = sqlx::query(
             "SELECT a.id AS subject_id FROM clusters c \
-             JOIN provisioned_resources a ON a.partition = c.id AND a.due_at < $1 LIMIT $2",
+             JOIN provisioned_resources a ON a.partition = c.id AND a.due_at < $1 \
+             WHERE c.deleted_at IS NULL LIMIT $2",
         );
         found.extend(query.bind(before).bind(limit()).fetch_all(connection).await?);
     }

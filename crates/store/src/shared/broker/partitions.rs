@@ -12,8 +12,7 @@ use super::{Connection, claims};
 use crate::failure::Failure;
 use crate::micros::Micros;
 
-/// A partition without a cluster exists only if somebody removed the cluster by
-/// hand; it is not listed.
+/// Nothing is placed on a deleted cluster, so its partition is not listed.
 pub(crate) async fn list_overdue(
     connection: &mut Connection,
     (): (),
@@ -21,7 +20,7 @@ pub(crate) async fn list_overdue(
     let found = sqlx::query(concat!(
         sql!("SELECT ", now, " AS now, id, name, "),
         slipway_durable::oldest_due!("provisioned_resources", "partition = clusters.id"),
-        " AS oldest FROM clusters ORDER BY name"
+        " AS oldest FROM clusters WHERE deleted_at IS NULL ORDER BY name"
     ))
     .fetch_all(&mut *connection)
     .await?;
@@ -46,7 +45,8 @@ pub(crate) async fn count_unserved(
     let before: Micros = now(connection).await?.minus(after).into();
     let row = sqlx::query(
         "SELECT count(*) AS found FROM clusters c \
-         JOIN provisioned_resources a ON a.partition = c.id AND a.due_at < $1",
+         JOIN provisioned_resources a ON a.partition = c.id AND a.due_at < $1 \
+         WHERE c.deleted_at IS NULL",
     )
     .bind(before)
     .fetch_one(connection)

@@ -44,8 +44,8 @@ impl Providers {
         let found = sqlx::query(sql!(
             "SELECT a.project_id, a.cloud_credential_id, k.kv_mount, k.kv_path, \
              c.id AS cloud_id, c.provider, c.endpoint, p.labels, \
-             (SELECT string_agg(key, ',') FROM label_definitions WHERE propagate <> 0) \
-             AS propagating \
+             (SELECT string_agg(key, ',') FROM label_definitions \
+             WHERE propagate <> 0 AND deleted_at IS NULL) AS propagating \
              FROM (SELECT DISTINCT project_id, cloud_credential_id FROM provisioned_resources \
              WHERE id ",
             (one_of "$1"),

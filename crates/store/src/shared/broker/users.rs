@@ -1,7 +1,8 @@
-//! Counts the resources that use a project, a credential or an assignment.
+//! Counts the resources that use a project, a credential, an assignment or a blueprint.
 
+use slipway_core::catalog::blueprint::BlueprintUsers;
 use slipway_core::catalog::blueprint_version::Engine;
-use slipway_core::ids::{CloudCredentialId, Partition, ProjectId};
+use slipway_core::ids::{BlueprintId, CloudCredentialId, Partition, ProjectId};
 use sqlx::Row as _;
 
 use super::Connection;
@@ -88,4 +89,30 @@ pub(crate) async fn of_assignment(
     .fetch_one(connection)
     .await?
     .try_get("found")
+}
+
+/// Resources with an attempt of one of its versions that are live or not proven gone. A
+/// declaration locks the blueprint for share, so under the lock for update none can come.
+pub(crate) async fn of_blueprint(
+    connection: &mut Connection,
+    blueprint: BlueprintId,
+) -> Result<BlueprintUsers, sqlx::Error> {
+    let found = sqlx::query(
+        "SELECT p.name || '/' || r.handle AS name, count(*) OVER () AS found FROM resources r \
+         JOIN projects p ON p.id = r.project_id \
+         WHERE EXISTS (SELECT 1 FROM provisioned_resources a \
+            JOIN blueprint_versions v ON v.id = a.blueprint_version_id \
+            WHERE a.resource_id = r.id AND v.blueprint_id = $1 \
+            AND (r.deleted_at IS NULL OR a.status <> 'Deleted' \
+                OR (a.absence_proven_at IS NULL AND a.due_at IS NOT NULL))) \
+         ORDER BY p.name, r.handle, r.id LIMIT $2",
+    )
+    .bind(blueprint.as_uuid())
+    .bind(BlueprintUsers::NAMED)
+    .fetch_all(connection)
+    .await?;
+    Ok(BlueprintUsers {
+        count: found.first().map_or(Ok(0), |row| row.try_get("found"))?,
+        names: found.iter().map(|row| row.try_get("name")).collect::<Result<_, _>>()?,
+    })
 }

@@ -5,14 +5,16 @@ use slipway_app::ports::Listed;
 use slipway_app::ports::store::Page;
 use slipway_core::catalog::Name;
 use slipway_core::catalog::blueprint::{
-    Blueprint, BlueprintSnapshot, PublishedVersion, VersionContent,
+    Blueprint, BlueprintSnapshot, BlueprintUsers, PublishedVersion, VersionContent,
 };
 use slipway_core::catalog::blueprint_version::{
     CompositeType, Engine, InjectionStrategy, MeshRole,
 };
 use slipway_core::error::{ErrorKind, Refusal};
-use slipway_core::ids::{BlueprintId, BlueprintVersionId, Revision};
+use slipway_core::ids::{BlueprintId, BlueprintVersionId, DeletionId, Revision};
+use uuid::Uuid;
 
+use super::broker::users;
 use super::page::{after, as_id, by_reference, fetch_one, fetch_page, now};
 use super::row_set::RowSet;
 use super::table::{self, Table};
@@ -33,14 +35,15 @@ macro_rules! select_version {
 
 impl Table for Blueprint {
     queries!(
-        removed,
         "blueprints",
         "slug",
-        "id, revision, slug, display_name, description, engine, created_at, updated_at"
+        "id, revision, slug, display_name, description, engine, deletion_id, deleted_at, \
+         created_at, updated_at"
     );
 
     /// The lock of the blueprint serialises its publications and retirements. The version
-    /// is locked too: declarations lock it for share, and it must not be retired under them.
+    /// is locked too: declarations lock both for share, so that neither a retirement nor a
+    /// deletion misses one. Only a deletion needs the users, and it names no version.
     async fn load(
         connection: &mut Connection,
         key: &BlueprintKey,
@@ -58,7 +61,12 @@ impl Table for Blueprint {
             }
             _ => None,
         };
-        Ok(BlueprintSnapshot { now: now(connection).await?, blueprint, version: published })
+        let users = match (&blueprint, &key.version) {
+            (Some(blueprint), None) => users::of_blueprint(connection, blueprint.id).await?,
+            _ => BlueprintUsers::default(),
+        };
+        let now = now(connection).await?;
+        Ok(BlueprintSnapshot { now, blueprint, version: published, users })
     }
 
     fn read(row: &Row) -> Result<Self, Fault> {
@@ -69,6 +77,8 @@ impl Table for Blueprint {
             description: rows::get(row, "description")?,
             engine: rows::member(row, "engine", Engine::parse)?,
             revision: Revision(rows::get(row, "revision")?),
+            deletion_id: rows::get::<Option<Uuid>>(row, "deletion_id")?.map(DeletionId::new),
+            deleted_at: rows::time_or_null(row, "deleted_at")?,
             created_at: rows::time(row, "created_at")?,
             updated_at: rows::time(row, "updated_at")?,
         })
@@ -138,6 +148,8 @@ pub(crate) const INSERT: RowSet<Blueprint> = insert_rows!(guarded, "blueprints",
 pub(crate) const UPDATE: RowSet<Blueprint> = update_rows!(dated, "blueprints" by id, |blueprint: &Blueprint| {
     display_name: text = blueprint.display_name,
     description: text = blueprint.description,
+    deletion_id: uuid = blueprint.deletion_id,
+    deleted_at: time = blueprint.deleted_at,
 });
 
 const VERSION_INSERT: RowSet<PublishedVersion> = insert_rows!(guarded, "blueprint_versions", |version: &PublishedVersion| {

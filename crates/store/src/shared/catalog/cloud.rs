@@ -14,7 +14,6 @@ use crate::fault::Fault;
 
 impl Table for Cloud {
     queries!(
-        marked,
         "clouds",
         "name",
         "id, revision, name, provider, endpoint, deletion_id, deleted_at, created_at, updated_at"

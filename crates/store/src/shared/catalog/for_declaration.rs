@@ -31,7 +31,8 @@ pub(crate) async fn lock_project(
 }
 
 /// The named version of the blueprint of this slug or id, or the last published one that is
-/// not retired, and whether it is retired. The lock keeps it from being retired until this transaction ends.
+/// not retired, and whether it is retired. The lock keeps it from being retired, and its
+/// blueprint from being deleted, until this transaction ends.
 pub(crate) async fn blueprint_version(
     connection: &mut Connection,
     reference: &str,
@@ -39,7 +40,8 @@ pub(crate) async fn blueprint_version(
 ) -> Result<(Option<BlueprintVersion>, bool), Failure> {
     let row = sqlx::query(concat!(
         select_versions!(),
-        "WHERE (b.slug = $1 OR b.id = $3) AND ($2 IS NULL OR v.version = $2) \
+        "WHERE (b.slug = $1 OR b.id = $3) AND b.deleted_at IS NULL \
+         AND ($2 IS NULL OR v.version = $2) \
          ORDER BY CASE WHEN v.retired_at IS NULL THEN 0 ELSE 1 END, v.published_at DESC, \
          v.id DESC LIMIT 1",
         sql!(for_share)

@@ -1,7 +1,8 @@
 //! The table of label definitions.
 
 use slipway_core::catalog::label::{LabelDefinition, LabelKey, LabelSnapshot};
-use slipway_core::ids::{LabelDefinitionId, Revision};
+use slipway_core::ids::{DeletionId, LabelDefinitionId, Revision};
+use uuid::Uuid;
 
 use super::page::now;
 use super::row_set::RowSet;
@@ -12,10 +13,9 @@ use crate::fault::Fault;
 
 impl Table for LabelDefinition {
     queries!(
-        removed,
         "label_definitions",
         "key",
-        "id, revision, key, description, propagate, created_at, updated_at"
+        "id, revision, key, description, propagate, deletion_id, deleted_at, created_at, updated_at"
     );
 
     async fn load(connection: &mut Connection, key: &str) -> Result<LabelSnapshot, Failure> {
@@ -30,6 +30,8 @@ impl Table for LabelDefinition {
             description: rows::get(row, "description")?,
             propagate: rows::get::<i32>(row, "propagate")? != 0,
             revision: Revision(rows::get(row, "revision")?),
+            deletion_id: rows::get::<Option<Uuid>>(row, "deletion_id")?.map(DeletionId::new),
+            deleted_at: rows::time_or_null(row, "deleted_at")?,
             created_at: rows::time(row, "created_at")?,
             updated_at: rows::time(row, "updated_at")?,
         })
@@ -48,6 +50,6 @@ pub(crate) const INSERT: RowSet<LabelDefinition> = insert_rows!(guarded, "label_
 pub(crate) const UPDATE: RowSet<LabelDefinition> = update_rows!(dated, "label_definitions" by id, |label: &LabelDefinition| {
     description: text = label.description,
     propagate: integer = i32::from(label.propagate),
+    deletion_id: uuid = label.deletion_id,
+    deleted_at: time = label.deleted_at,
 });
-
-pub(crate) const DELETE: &str = "DELETE FROM label_definitions WHERE id = $1 AND revision = $2";

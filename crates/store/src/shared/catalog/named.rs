@@ -56,5 +56,10 @@ pub(crate) const CREDENTIALS: &str = called!(
      WHERE g.cloud_credential_id = d.id AND g.project_id = $4)"
 );
 
-pub(crate) const BLUEPRINTS: &str =
-    called!("blueprints", "d.slug", "SELECT id FROM blueprints WHERE slug = $1", "1 = 1", "1 = 1");
+pub(crate) const BLUEPRINTS: &str = called!(
+    "blueprints",
+    "d.slug",
+    "SELECT id FROM blueprints WHERE slug = $1",
+    "d.deleted_at IS NULL",
+    "1 = 1"
+);

@@ -21,7 +21,6 @@ use crate::id_list::IdList;
 
 impl Table for Project {
     queries!(
-        marked,
         "projects",
         "name",
         "id, revision, name, labels, mesh_cidr, deletion_id, deleted_at, created_at, updated_at"

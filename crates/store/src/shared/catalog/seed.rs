@@ -75,8 +75,8 @@ async fn blueprint(
     .bind(name)
     .bind(description)
     .bind(version.engine.as_str());
-    let find = sqlx::query("SELECT id FROM blueprints WHERE slug = $1").bind(&version.slug);
-    let blueprint = ensure(connection, insert, find).await?;
+    let find = "SELECT id FROM blueprints WHERE slug = $1 AND deleted_at IS NULL";
+    let blueprint = ensure(connection, insert, sqlx::query(find).bind(&version.slug)).await?;
     // The seeded engines know their blueprints; these two texts are for engines
     // that install them on a cluster.
     sqlx::query(

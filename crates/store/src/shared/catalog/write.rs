@@ -3,7 +3,7 @@
 
 use slipway_core::catalog::CatalogWrite;
 
-use super::table::{delete, insert, update};
+use super::table::{insert, update};
 use super::{Connection, blueprint, cloud, credential, label, project};
 use crate::failure::Failure;
 
@@ -36,6 +36,5 @@ pub(crate) async fn apply(
         }
         CatalogWrite::LabelInsert(row) => insert(connection, &label::INSERT, row, "key").await,
         CatalogWrite::LabelUpdate(row) => update(connection, &label::UPDATE, row).await,
-        CatalogWrite::LabelDelete(row) => delete(connection, label::DELETE, row).await,
     }
 }

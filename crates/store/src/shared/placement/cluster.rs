@@ -8,13 +8,14 @@ use slipway_app::ports::store::Page;
 use slipway_core::Refusal;
 use slipway_core::catalog::Name;
 use slipway_core::catalog::blueprint_version::Engine;
-use slipway_core::ids::{ClusterId, ProjectId, Revision};
+use slipway_core::ids::{ClusterId, DeletionId, ProjectId, Revision};
 use slipway_core::placement::cluster::{
     Cluster, ClusterAccess, ClusterAssignment, ClusterAssignmentSnapshot, ClusterSnapshot,
     NamespacePrefix, Verification,
 };
 use slipway_core::placement::namespace::NamespacePhase;
 use sqlx::Row as _;
+use uuid::Uuid;
 
 use super::broker::users;
 use super::catalog::project;
@@ -35,11 +36,10 @@ macro_rules! select_assignment {
 
 impl Table for Cluster {
     queries!(
-        removed,
         "clusters",
         "name",
         "id, revision, name, engine, substrate_uid, namespace_prefix, region, access, \
-         verified_at, verification, created_at, updated_at"
+         verified_at, verification, deletion_id, deleted_at, created_at, updated_at"
     );
 
     async fn load(connection: &mut Connection, key: &str) -> Result<ClusterSnapshot, Failure> {
@@ -70,6 +70,8 @@ impl Table for Cluster {
             access: access(row, "access")?,
             verification: verification(row)?,
             revision: Revision(rows::get(row, "revision")?),
+            deletion_id: rows::get::<Option<Uuid>>(row, "deletion_id")?.map(DeletionId::new),
+            deleted_at: rows::time_or_null(row, "deleted_at")?,
             created_at: rows::time(row, "created_at")?,
             updated_at: rows::time(row, "updated_at")?,
         })
@@ -178,9 +180,9 @@ pub(crate) async fn identities(
     connection: &mut Connection,
     (): (),
 ) -> Result<Vec<ClusterIdentity>, Failure> {
-    let found = sqlx::query("SELECT id, name, engine, substrate_uid FROM clusters ORDER BY id")
-        .fetch_all(&mut *connection)
-        .await?;
+    let statement = "SELECT id, name, engine, substrate_uid FROM clusters \
+         WHERE deleted_at IS NULL ORDER BY id";
+    let found = sqlx::query(statement).fetch_all(&mut *connection).await?;
     let mut clusters = Vec::with_capacity(found.len());
     for row in &found {
         let engine: String = row.try_get("engine")?;
@@ -214,10 +216,12 @@ pub(crate) const UPDATE: RowSet<Cluster> = update_rows!(dated, "clusters" by id,
     namespace_prefix: text = cluster.namespace_prefix.as_str(),
     region: text = cluster.region,
     access: text = cluster.access.as_ref().map(ToString::to_string),
+    deletion_id: uuid = cluster.deletion_id,
+    deleted_at: time = cluster.deleted_at,
 });
 
-/// The definitions stay on the cluster; their progress goes with the row, and so do the
-/// rows of projects that left.
+/// The definitions stay on the cluster; their progress is forgotten, and so are the
+/// projects that left.
 pub(crate) async fn delete(connection: &mut Connection, row: &Cluster) -> Result<(), Failure> {
     for statement in [
         "DELETE FROM blueprint_definitions WHERE cluster_id = $1",
@@ -225,7 +229,7 @@ pub(crate) async fn delete(connection: &mut Connection, row: &Cluster) -> Result
     ] {
         sqlx::query(statement).bind(row.id.as_uuid()).execute(&mut *connection).await?;
     }
-    table::delete(connection, "DELETE FROM clusters WHERE id = $1 AND revision = $2", row).await
+    table::update(connection, &UPDATE, row).await
 }
 
 pub(crate) const ASSIGNMENT_INSERT: RowSet<ClusterAssignment> = insert_rows!(plain, "cluster_assignments", |current: &ClusterAssignment| {

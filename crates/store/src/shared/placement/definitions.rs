@@ -8,6 +8,7 @@ use slipway_core::Timestamp;
 use slipway_core::broker::phase::Phase;
 use slipway_core::catalog::blueprint_version::Engine;
 use slipway_core::ids::{BlueprintId, ClusterId, Revision};
+use slipway_core::placement::cluster::Cluster;
 use slipway_core::placement::definitions::{
     DefinitionPhase, DefinitionsView, Demand, InstalledDefinitions,
 };
@@ -17,6 +18,7 @@ use uuid::Uuid;
 use super::catalog::version_hydrate;
 use super::page::{after, hydrate, listed, now, readable};
 use super::row_set::RowSet;
+use super::table;
 use super::transaction::Load;
 use super::{Connection, Row, rows, writes};
 use crate::failure::Failure;
@@ -61,7 +63,7 @@ macro_rules! select {
             definitions_columns!(),
             " FROM blueprints b JOIN blueprint_versions v ON v.blueprint_id = b.id \
              LEFT JOIN blueprint_definitions d ON d.blueprint_id = b.id AND d.cluster_id = $1 \
-             WHERE ",
+             WHERE b.deleted_at IS NULL AND ",
             newest!()
         )
     };
@@ -94,7 +96,8 @@ async fn versions_in_use(
 ) -> Result<Vec<VersionInUse>, Failure> {
     let found = sqlx::query(
         "SELECT DISTINCT v.api_group, v.plural, v.api_version FROM blueprint_versions v \
-         WHERE v.kind IS NOT NULL AND (v.retired_at IS NULL OR EXISTS \
+         JOIN blueprints b ON b.id = v.blueprint_id WHERE v.kind IS NOT NULL \
+         AND ((v.retired_at IS NULL AND b.deleted_at IS NULL) OR EXISTS \
          (SELECT 1 FROM provisioned_resources a WHERE a.blueprint_version_id = v.id \
          AND a.partition = $1 AND (a.status <> $2 \
          OR (a.absence_proven_at IS NULL AND a.due_at IS NOT NULL))))",
@@ -161,7 +164,7 @@ fn definitions(row: &Row) -> Result<Option<InstalledDefinitions>, Fault> {
 
 /// A blueprint on a cluster. The lock of the blueprint serialises this with
 /// publications and retirements: the version that is decided on stays the
-/// newest until the decision commits. That of the cluster keeps it from being deleted.
+/// newest until the decision commits. The lock of the cluster keeps it from being deleted.
 pub(crate) struct DemandOf {
     pub(crate) cluster: ClusterId,
     pub(crate) blueprint: BlueprintId,
@@ -171,6 +174,9 @@ impl Load for DemandOf {
     type Snapshot = Demand;
 
     async fn load(&self, connection: &mut Connection) -> Result<Demand, Failure> {
+        table::share::<Cluster>(connection, &self.cluster.to_string())
+            .await?
+            .ok_or(Failure::NotFound { kind: ClusterId::KIND })?;
         sqlx::query(sql!("SELECT id FROM blueprints WHERE id = $1", for_update))
             .bind(self.blueprint.as_uuid())
             .fetch_optional(&mut *connection)
@@ -197,7 +203,8 @@ pub(crate) async fn list(
     (blueprint, page): (BlueprintId, Page<ClusterId>),
 ) -> Result<Listed<DefinitionsView>, Failure> {
     let newest = sqlx::query(concat!(
-        "SELECT v.version FROM blueprint_versions v WHERE v.blueprint_id = $1 AND ",
+        "SELECT v.version FROM blueprint_versions v JOIN blueprints b ON b.id = v.blueprint_id \
+         WHERE b.id = $1 AND b.deleted_at IS NULL AND ",
         newest!()
     ))
     .bind(blueprint.as_uuid())

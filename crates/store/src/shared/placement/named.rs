@@ -7,5 +7,10 @@ macro_rules! cluster_names {
 }
 pub(crate) use cluster_names;
 
-pub(crate) const CLUSTERS: &str =
-    called!("clusters", "d.name", "SELECT id FROM clusters WHERE name = $1", "1 = 1", "1 = 1");
+pub(crate) const CLUSTERS: &str = called!(
+    "clusters",
+    "d.name",
+    "SELECT id FROM clusters WHERE name = $1",
+    "d.deleted_at IS NULL",
+    "1 = 1"
+);

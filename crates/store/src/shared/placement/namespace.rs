@@ -34,7 +34,8 @@ pub(crate) async fn candidates(
          count(CASE WHEN p.id = $3 OR p.name = $2 THEN 1 END) AS home FROM clusters c \
          LEFT JOIN cluster_assignments s ON s.cluster_id = c.id AND s.withdrawn_at IS NULL \
          LEFT JOIN projects p ON p.id = s.project_id AND p.deleted_at IS NULL \
-         WHERE c.region = $1 GROUP BY c.id, c.substrate_uid, c.verification ORDER BY c.id",
+         WHERE c.region = $1 AND c.deleted_at IS NULL \
+         GROUP BY c.id, c.substrate_uid, c.verification ORDER BY c.id",
     )
     .bind(region)
     .bind(project)
@@ -217,7 +218,7 @@ pub(crate) async fn verified(
     (cluster, found): (ClusterId, &Found),
 ) -> Result<End<bool>, Failure> {
     let row = sqlx::query(sql!(
-        "SELECT substrate_uid, verification FROM clusters WHERE id = $1",
+        "SELECT substrate_uid, verification FROM clusters WHERE id = $1 AND deleted_at IS NULL",
         for_update
     ))
     .bind(cluster.as_uuid())

@@ -25,8 +25,8 @@ pub(crate) async fn seed(
     .bind(seed.engine.as_str())
     .bind(&seed.substrate_uid)
     .bind(&seed.namespace_prefix);
-    let find = sqlx::query("SELECT id FROM clusters WHERE name = $1").bind(&seed.cluster);
-    let cluster = ensure(connection, insert, find).await?;
+    let find = "SELECT id FROM clusters WHERE name = $1 AND deleted_at IS NULL";
+    let cluster = ensure(connection, insert, sqlx::query(find).bind(&seed.cluster)).await?;
     adopt(connection, seed, cluster).await?;
     sqlx::query(
         "INSERT INTO cluster_assignments (project_id, cluster_id, namespace, namespace_phase) \
