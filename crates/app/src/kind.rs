@@ -120,7 +120,7 @@ pub async fn delete<K: DeletedKind>(
 }
 
 /// The reason if a request gives none.
-const NO_REASON: &str = "none given";
+pub(crate) const NO_REASON: &str = "none given";
 
 pub(crate) fn removal(
     context: &Context,

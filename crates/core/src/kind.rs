@@ -16,8 +16,9 @@ use uuid::Uuid;
 
 use crate::access::audit::{About, Actor, AuditEntry};
 use crate::commit::{Commit, Write};
-use crate::deletion::DeletionWrite;
+use crate::deletion::door::Defaults;
 use crate::deletion::record::{Deletion, DeletionState};
+use crate::deletion::write::begin;
 use crate::error::{ErrorKind, Refusal};
 use crate::ids::{DeletionId, Revision};
 use crate::precondition::Expected;
@@ -100,18 +101,25 @@ pub(crate) fn removed(
     for entry in &mut commit.audit {
         entry.reason = Some(removal.reason.as_str().to_owned());
     }
-    commit.writes.push(Write::Deletion(DeletionWrite::DeletionInsert(Deletion {
+    let deletion = Deletion {
         id: removal.deletion_id,
         target: about.subject,
+        name: String::new(),
+        project_id: about.project_id,
         state: DeletionState::Done,
         requested_by: actor.name.clone(),
         reason: removal.reason.as_str().to_owned(),
-        members: vec![about.subject],
+        parent: None,
+        cascade: false,
+        resources: 0,
         revision: Revision::FIRST,
         requested_at: now,
+        scheduled_for: None,
         done_at: Some(now),
+        retention: Defaults::default().retention,
         restorable_until: None,
-    })));
+    };
+    begin(&mut commit, deletion);
     commit
 }
 

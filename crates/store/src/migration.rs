@@ -73,6 +73,8 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
     // Keeps corrections for the attempt that follows, which an older reader would drop.
     migration!(12, "broker_retries", "0012_broker_retries", min_reader: 12),
     migration!(13, "nodes_machines", "0013_nodes_machines", min_reader: 1),
+    // Lets a deletion wait for its grace, which an older reader would take for running.
+    migration!(18, "deletion_grace", "0018_deletion_grace", min_reader: 18),
 ];
 
 /// The first migration of every database that a development version made before

@@ -26,8 +26,8 @@ fn project_rows() -> Vec<Route> {
         get   ("/projects/{project}", ProjectRead,   kind::get::<project::Project>,    "Show a project").one::<Project>().query(&["show_deleted"]),
         patch ("/projects/{project}", ProjectUpdate, projects::update,                 "Change a project")
             .body::<UpdateProject>().one::<Project>().conditional(),
-        delete("/projects/{project}", ProjectDelete, kind::delete::<project::Project>, "Delete an empty project")
-            .one::<Deletion>().query(&["reason"]).conditional(),
+        delete("/projects/{project}", ProjectDelete, kind::soft_delete::<project::Project>, "Delete a project, with what is in it if `cascade` is set")
+            .one::<Deletion>().query(&["reason", "grace", "cascade"]).conditional(),
     ]
 }
 
@@ -38,7 +38,7 @@ fn cloud_rows() -> Vec<Route> {
         post  ("/clouds",         CloudCreate, clouds::create,               "Create a cloud").create::<CreateCloud, Cloud>(),
         get   ("/clouds/{cloud}", CloudRead,   kind::get::<cloud::Cloud>,    "Show a cloud").one::<Cloud>().query(&["show_deleted"]),
         patch ("/clouds/{cloud}", CloudUpdate, clouds::update,               "Change a cloud").body::<UpdateCloud>().one::<Cloud>().conditional(),
-        delete("/clouds/{cloud}", CloudDelete, kind::delete::<cloud::Cloud>, "Delete a cloud").one::<Deletion>().query(&["reason"]).conditional(),
+        delete("/clouds/{cloud}", CloudDelete, kind::soft_delete::<cloud::Cloud>, "Delete a cloud").one::<Deletion>().query(&["reason", "grace"]).conditional(),
     ]
 }
 
@@ -54,7 +54,7 @@ fn credential_rows() -> Vec<Route> {
         patch ("/credentials/{id}",                            CredentialUpdate,       credentials::update,   "Change the path of a credential")
             .body::<UpdateCredential>().one::<Credential>().conditional(),
         delete("/credentials/{id}",                            CredentialDelete,       credentials::delete,   "Delete a credential")
-            .one::<Deletion>().query(&["reason"]).conditional(),
+            .one::<Deletion>().query(&["reason", "grace"]).conditional(),
         get   ("/projects/{project}/credentials",              CredentialReadAssigned, credentials::assigned, "List the credentials that a project may use")
             .page::<CredentialAssignment>(),
         put   ("/projects/{project}/credentials/{credential}", CredentialAssign,       credentials::assign,   "Let a project use a credential")

@@ -12,6 +12,8 @@ use slipway_core::catalog::credential::{self, Credential};
 use slipway_core::catalog::parameters::{Parameter, ParameterSchema, ParameterType};
 use slipway_core::catalog::project::{self, Project};
 use slipway_core::commit::{Commit, Write};
+use slipway_core::deletion::door::{Ask, Defaults, Doored};
+use slipway_core::deletion::request;
 use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::ids::{
     BlueprintId, BlueprintVersionId, CloudCredentialId, CloudId, ClusterId, DeletionId, ProjectId,
@@ -25,6 +27,8 @@ use slipway_core::text::{Labels, Reason};
 
 use crate::broker::port::DeclareKey;
 use crate::catalog::port::{BlueprintKey, CredentialKey};
+use crate::deletion::request::{DeletableKind, subject};
+use crate::kind::StoredKind;
 use crate::ports::store::Error;
 use crate::testing::world::{BLUEPRINT, Declared, World, operator};
 
@@ -44,6 +48,23 @@ impl World {
             reason: Reason::parse("the suite is done with it").expect("a valid reason"),
             expected: Expected::Any,
         }
+    }
+
+    /// Deletes something, and answers the deletion that this led to.
+    pub(in crate::testing) async fn remove<K: DeletableKind>(
+        &self,
+        key: &<K as StoredKind>::Key,
+        ask: &Ask,
+    ) -> Result<DeletionId, Error> {
+        let mut answered = ask.deletion_id;
+        let mut rule = |snapshot: &Doored<_>| {
+            let asked = request::request::<K>(&snapshot.of, &snapshot.door, ask, &operator())?;
+            answered = asked.deletion_id;
+            Ok(asked.commit)
+        };
+        let (store, defaults) = (self.store.kind::<K>(), Defaults::default());
+        store.decide_deletion(key, subject::<K>, defaults, &mut rule).await?;
+        Ok(answered)
     }
 
     pub(in crate::testing) async fn create_project(&self, named: &str) -> Result<ProjectId, Error> {
@@ -77,10 +98,7 @@ impl World {
         &self,
         reference: &str,
     ) -> Result<DeletionId, Error> {
-        let removal = self.removal();
-        let mut rule = |snapshot: &_| project::delete(snapshot, &removal, &operator());
-        self.store.kind::<Project>().decide(reference, &mut rule).await?;
-        Ok(removal.deletion_id)
+        self.remove::<Project>(reference, &self.ask()).await
     }
 
     pub(super) async fn create_cloud(&self, named: &str) -> Result<CloudId, Error> {
@@ -97,9 +115,7 @@ impl World {
     }
 
     pub(super) async fn delete_cloud(&self, reference: &str) -> Result<(), Error> {
-        let removal = self.removal();
-        let mut rule = |snapshot: &_| cloud::delete(snapshot, &removal, &operator());
-        self.store.kind::<Cloud>().decide(reference, &mut rule).await
+        self.remove::<Cloud>(reference, &self.ask()).await.map(drop)
     }
 
     pub(super) async fn create_credential(
@@ -117,9 +133,7 @@ impl World {
     }
 
     pub(super) async fn delete_credential(&self, id: CloudCredentialId) -> Result<(), Error> {
-        let removal = self.removal();
-        let mut rule = |snapshot: &_| credential::delete(snapshot, &removal, &operator());
-        self.store.kind::<Credential>().decide(&CredentialKey::Existing(id), &mut rule).await
+        self.remove::<Credential>(&CredentialKey::Existing(id), &self.ask()).await.map(drop)
     }
 
     pub(super) async fn assign(&self, project: &str, id: CloudCredentialId) -> Result<(), Error> {

@@ -173,13 +173,15 @@ fn a_deletion_waits_for_what_its_target_waits_for() {
     let target = Explained::of(&snapshot).0;
     let mut asked = mk_deletion(&snapshot);
     let lines = [line(&snapshot)];
-    let found = deletion(&asked, &lines, Some(&target));
+    let found = deletion(&asked, &lines, Vec::new(), Some(&target));
     assert!(found.waiting_for.unwrap().starts_with("Deregistering: "));
     assert_eq!(found.blockers, target.blockers);
-    assert_eq!(found.parts.len(), asked.members.len());
+    assert_eq!(found.parts.len(), lines.len());
     asked.state = crate::deletion::record::DeletionState::Done;
-    let done = deletion(&asked, &lines, Some(&target));
-    assert!(done.next.contains("over") && done.blockers.is_empty() && done.waiting_for.is_none());
+    let done = deletion(&asked, &lines, Vec::new(), Some(&target));
+    assert!(
+        done.next.contains("retention") && done.blockers.is_empty() && done.waiting_for.is_none()
+    );
 }
 
 #[test]

@@ -161,15 +161,7 @@ fn statement(kind: SubjectKind) -> Option<&'static str> {
         ),
         SubjectKind::ProvisionedResource => by_id!("provisioned_resources d", "d.project_id = $4"),
         SubjectKind::BootstrapToken => by_id!("bootstrap_tokens d", "d.project_id = $4"),
-        SubjectKind::Deletion => {
-            by_id!(
-                "deletions d",
-                concat!(
-                    project_of_deletion!("'project'", "'resource'", "'provisioned_resource'"),
-                    " = $4"
-                )
-            )
-        }
+        SubjectKind::Deletion => by_id!("deletions d", "d.project_id = $4"),
         SubjectKind::LeakRecord => by_id!("leak_records d", "1 = 0"),
         _ => return None,
     })
