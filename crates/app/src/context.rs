@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use slipway_core::blocker::Deadlines;
+use slipway_core::deletion::door::Defaults;
 use slipway_core::nodes::token::TokenLifetimes;
 use slipway_core::placement::cluster::NamespacePrefix;
 use tokio::sync::Notify;
@@ -34,6 +35,8 @@ pub struct Settings {
     pub token_environment: String,
     /// Of clusters that are registered without one.
     pub namespace_prefix: NamespacePrefix,
+    /// Grace and retention where nobody says otherwise.
+    pub deletion: Defaults,
 }
 
 /// Tells the loops of this process that something may have become due. Other
@@ -50,6 +53,8 @@ pub struct Wakes {
     placement_waits: Arc<AtomicBool>,
     /// A cluster was registered that this process may be able to serve.
     pub clusters: Arc<Notify>,
+    /// A deletion may have to begin, go on or end.
+    pub deletions: Arc<Notify>,
 }
 
 impl Wakes {

@@ -2,15 +2,12 @@
 //! delete. A kind says in its own file how it is read and who sees what; its
 //! rules are in core.
 
-use slipway_core::access::audit::Actor;
 use slipway_core::access::idempotency::Request;
 use slipway_core::commit::Commit;
 use slipway_core::error::{ErrorKind, Refusal};
-use slipway_core::ids::DeletionId;
-use slipway_core::kind::{Kind, Removal};
+use slipway_core::kind::Kind;
 use slipway_core::nearest::nearest;
-use slipway_core::precondition::Expected;
-use slipway_core::text::{Reason, check_reference};
+use slipway_core::text::check_reference;
 
 use crate::access::authorise::{Caller, Operation, authorise};
 use crate::access::idempotency::{bind, record};
@@ -42,15 +39,6 @@ pub trait StoredKind: Kind {
 /// Whether a list shows deleted rows too, for kinds whose rows stay.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ShowDeleted(pub bool);
-
-/// A kind that is deleted by a reference, with a record of the deletion.
-pub trait DeletedKind: StoredKind<Key = str> {
-    const DELETE: Operation;
-    const RULE: DeleteRule<Self::Snapshot>;
-}
-
-/// A pure function of core.
-pub type DeleteRule<S> = fn(&S, &Removal, &Actor) -> Result<Commit, Refusal>;
 
 /// Shows one by its name or id.
 pub async fn fetch<K: StoredKind>(
@@ -104,35 +92,8 @@ pub(crate) async fn change<K: StoredKind<Key = str>>(
     Ok(context.stores.kind::<K>().decide(reference, rule).await?)
 }
 
-pub async fn delete<K: DeletedKind>(
-    context: &Context,
-    caller: &Caller,
-    reference: &str,
-    reason: Option<&str>,
-    expected: Expected,
-) -> Result<DeletionId, Error> {
-    let actor = authorise(caller, K::DELETE)?;
-    check(K::KIND, reference)?;
-    let removal = removal(context, reason, expected)?;
-    let mut rule = |snapshot: &K::Snapshot| K::RULE(snapshot, &removal, &actor);
-    context.stores.kind::<K>().decide(reference, &mut rule).await?;
-    Ok(removal.deletion_id)
-}
-
 /// The reason if a request gives none.
-const NO_REASON: &str = "none given";
-
-pub(crate) fn removal(
-    context: &Context,
-    reason: Option<&str>,
-    expected: Expected,
-) -> Result<Removal, Refusal> {
-    Ok(Removal {
-        deletion_id: DeletionId::new(context.entropy.uuid()),
-        reason: Reason::parse(reason.unwrap_or(NO_REASON))?,
-        expected,
-    })
-}
+pub(crate) const NO_REASON: &str = "none given";
 
 /// A name or id from the path of a request.
 pub(crate) fn check(kind: &'static str, reference: &str) -> Result<(), Refusal> {

@@ -126,6 +126,27 @@ pub struct DeletionArguments {
     /// Succeed if there is none (any more)
     #[arg(long)]
     pub ignore_not_found: bool,
+    /// Touch nothing for this long, such as 24h; until then the deletion can be cancelled
+    #[arg(long, value_name = "TIME", value_parser = checked_time)]
+    pub grace: Option<String>,
+}
+
+impl DeletionArguments {
+    /// What the request says.
+    pub(crate) fn query(&self) -> Vec<(&'static str, String)> {
+        let given = [("reason", &self.reason), ("grace", &self.grace)];
+        given.into_iter().filter_map(|(name, text)| Some((name, text.clone()?))).collect()
+    }
+}
+
+/// The query that gives a reason.
+pub(crate) fn because(reason: Option<String>) -> Vec<(&'static str, String)> {
+    reason.map(|reason| ("reason", reason)).into_iter().collect()
+}
+
+/// A time as the server reads it.
+fn checked_time(text: &str) -> Result<String, String> {
+    parse_duration(text).map(|_| text.to_owned()).map_err(|error| error.to_string())
 }
 
 #[derive(Debug, Clone, Args)]

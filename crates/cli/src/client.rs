@@ -160,18 +160,24 @@ impl Client {
     pub(crate) async fn delete<T: DeserializeOwned>(
         &self,
         path: &[&str],
-        reason: Option<&str>,
+        query: &[(&str, String)],
     ) -> Result<T, Error> {
-        let mut request = self.request(Method::DELETE, path);
-        if let Some(reason) = reason {
-            request = request.query(&[("reason", reason)]);
-        }
-        self.decode(request).await
+        self.decode(self.request(Method::DELETE, path).query(query)).await
     }
 
     /// Sends a request without a body and ignores the answer.
     pub(crate) async fn silent(&self, method: Method, path: &[&str]) -> Result<(), Error> {
-        self.send(self.request(method, path)).await.map(|_| ())
+        self.silent_with(method, path, &[]).await
+    }
+
+    /// The same with a query.
+    pub(crate) async fn silent_with(
+        &self,
+        method: Method,
+        path: &[&str],
+        query: &[(&str, String)],
+    ) -> Result<(), Error> {
+        self.send(self.request(method, path).query(query)).await.map(|_| ())
     }
 
     pub(crate) async fn list<T: DeserializeOwned>(

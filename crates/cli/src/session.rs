@@ -109,11 +109,22 @@ impl Session<'_> {
         noun: &str,
         arguments: NamedDeleteArguments,
     ) -> Result<(), Error> {
+        let query = arguments.deletion.query();
+        self.delete_with::<K>(noun, arguments, query).await
+    }
+
+    /// The same with a query of its own.
+    pub(crate) async fn delete_with<K: Kind>(
+        &mut self,
+        noun: &str,
+        arguments: NamedDeleteArguments,
+        query: Vec<(&str, String)>,
+    ) -> Result<(), Error> {
         let NamedDeleteArguments { reference, deletion } = arguments;
         let question = format!("Delete {noun} `{reference}`?");
         self.terminal.agree(deletion.yes, &question)?;
         let path = [K::PATH, &reference];
-        let deleted = match self.client.delete(&path, deletion.reason.as_deref()).await {
+        let deleted = match self.client.delete(&path, &query).await {
             Err(error) => Err(suggest::reference(&self.client, error, &reference).await),
             deleted => deleted,
         };

@@ -4,7 +4,8 @@
 //! resources of one partition, [`placement`] maintains what projects share on
 //! management clusters, [`relay`] numbers events, [`subscribers`] delivers them
 //! to the sinks of this process, [`retention`] removes what was kept long
-//! enough, [`orphans`] scans for leaks, [`heartbeat`] shows that this replica
+//! enough, [`deletions`] begins deletions and ends those of projects, [`orphans`] scans
+//! for leaks, [`heartbeat`] shows that this replica
 //! is alive and recognises a restored database; [`readiness`] judges whether they
 //! keep up. Loops that work at an interval
 //! share `periodic`. [`clock_watch`] keeps the loops going when the database's
@@ -13,6 +14,7 @@
 mod claims;
 pub mod clock_watch;
 mod damper;
+pub mod deletions;
 pub mod driver;
 pub mod heartbeat;
 pub mod orphans;

@@ -34,6 +34,7 @@ closed_set!(
         NodeDeregistrationFailed => "node_deregistration_failed",
         DeprovisioningOverdue => "deprovisioning_overdue",
         MachineNotConfirmedGone => "machine_not_confirmed_gone",
+        DeletionRefused => "deletion_refused",
         RowInvalid => "row_invalid",
         InternalError => "internal_error",
         ClusterNotServed => "cluster_not_served",
@@ -119,7 +120,8 @@ impl BlockerCode {
             | Self::EnrollingOverdue
             | Self::Unsettled
             | Self::NodeNotDraining
-            | Self::MachineNotConfirmedGone => "operator",
+            | Self::MachineNotConfirmedGone
+            | Self::DeletionRefused => "operator",
         }
     }
 
@@ -189,6 +191,18 @@ impl BlockerCode {
                 REENROL,
                 RETRY,
                 DELETE,
+            ],
+            Self::DeletionRefused => &[
+                Remedy {
+                    action: "make way for the deletion, as its message says; it is tried again by itself",
+                    command: None,
+                    role: "operator",
+                },
+                Remedy {
+                    action: "keep what was to be deleted",
+                    command: Some("slipway deletion cancel {id} --reason <why>"),
+                    role: "operator",
+                },
             ],
             Self::NodeSilent => &[
                 Remedy {

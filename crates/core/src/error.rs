@@ -52,6 +52,14 @@ closed_set!(
         NotAbandonable => "not_abandonable",
         /// No freeze is in force, or nothing is to be resumed.
         NothingToLift => "nothing_to_lift",
+        /// Its deletion is forbidden, or that of something in it.
+        Protected => "protected",
+        /// The deletion began already, or is over.
+        NotCancellable => "not_cancellable",
+        /// The project is being deleted, or will be.
+        ProjectLeaving => "project_leaving",
+        /// A deletion of it is scheduled or under way.
+        Leaving => "leaving",
         DrainNotRequested => "drain_not_requested",
         /// The object still exists, or cannot be searched for.
         LeakNotGone => "leak_not_gone",

@@ -11,6 +11,7 @@ use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use crate::broker;
+use crate::deletion;
 use crate::ids::{EventId, ProjectId, Revision};
 use crate::subject::Subject;
 use crate::time::Timestamp;
@@ -65,7 +66,7 @@ pub(crate) use event_family;
 /// The families of all rooms. Documents, the database's CHECK and the tests
 /// compare themselves with it.
 pub const fn catalog() -> &'static [Family] {
-    &[broker::event::FAMILY]
+    &[broker::event::FAMILY, deletion::event::FAMILY]
 }
 
 /// One event, ready for the outbox.

@@ -5,6 +5,7 @@ pub mod catalog;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
@@ -254,13 +255,19 @@ pub fn mk_deletion(snapshot: &ResourceSnapshot) -> Deletion {
     Deletion {
         id: DeletionId::new(uuid(40)),
         target: snapshot.resource.id.into(),
+        name: snapshot.resource.handle.to_string(),
+        project_id: Some(snapshot.resource.project_id),
         state: DeletionState::Running,
         requested_by: "key:test".to_owned(),
         reason: "test".to_owned(),
-        members: Vec::new(),
+        parent: None,
+        cascade: false,
+        resources: 1,
         revision: Revision::FIRST,
         requested_at: at(900),
+        scheduled_for: None,
         done_at: None,
+        retention: Duration::from_secs(3_600),
         restorable_until: None,
     }
 }
@@ -269,6 +276,7 @@ pub fn mk_declare_snapshot() -> DeclareSnapshot {
     DeclareSnapshot {
         now: at(1_000),
         project: Some(ProjectId::new(uuid(12))),
+        project_leaving: false,
         blueprint: Some(mk_blueprint()),
         blueprint_retired: false,
         credential: Some(CredentialView {

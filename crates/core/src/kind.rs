@@ -5,8 +5,9 @@
 //! A rule of a kind is a pure function from a snapshot to a commit or a refusal,
 //! in the file of the kind. The snapshot has what a decision may know, loaded
 //! under lock in the transaction that will write it; a part is `None` if there is
-//! no live row. The functions here are what the rules share: the audit entry, the
-//! record of a deletion, and refusals that differ by a word.
+//! no live row. The functions here are what the rules share: the audit entry, and
+//! refusals that differ by a word. Deletions have one rule for all kinds,
+//! [`crate::deletion::request`].
 
 use std::fmt::{Debug, Display};
 use std::str::FromStr;
@@ -16,13 +17,10 @@ use uuid::Uuid;
 
 use crate::access::audit::{About, Actor, AuditEntry};
 use crate::commit::{Commit, Write};
-use crate::deletion::DeletionWrite;
-use crate::deletion::record::{Deletion, DeletionState};
 use crate::error::{ErrorKind, Refusal};
-use crate::ids::{DeletionId, Revision};
+use crate::ids::Revision;
 use crate::precondition::Expected;
 use crate::subject::Subject;
-use crate::text::Reason;
 use crate::time::Timestamp;
 
 /// An aggregate that is created, shown, listed, changed and removed on request.
@@ -60,14 +58,6 @@ macro_rules! kind {
 
 pub(crate) use kind;
 
-/// A request to delete an entry of the catalog.
-#[derive(Debug, Clone)]
-pub struct Removal {
-    pub deletion_id: DeletionId,
-    pub reason: Reason,
-    pub expected: Expected,
-}
-
 pub(crate) fn about<K: Kind>(subject: &K) -> About {
     About::new(subject.id())
 }
@@ -83,36 +73,6 @@ pub(crate) fn audited(
 ) -> Commit {
     let entry = AuditEntry::new(verb, actor, about, now).with(details);
     Commit { writes: vec![write.into()], audit: vec![entry], ..Commit::default() }
-}
-
-/// The same for a deletion, with its record. An entry of the catalog has
-/// nothing outside that must go first, so the deletion is done at once.
-pub(crate) fn removed(
-    write: impl Into<Write>,
-    verb: &'static str,
-    about: About,
-    actor: &Actor,
-    now: Timestamp,
-    removal: &Removal,
-) -> Commit {
-    let mut commit =
-        audited(write, verb, about, actor, now, json!({ "deletion_id": removal.deletion_id }));
-    for entry in &mut commit.audit {
-        entry.reason = Some(removal.reason.as_str().to_owned());
-    }
-    commit.writes.push(Write::Deletion(DeletionWrite::DeletionInsert(Deletion {
-        id: removal.deletion_id,
-        target: about.subject,
-        state: DeletionState::Done,
-        requested_by: actor.name.clone(),
-        reason: removal.reason.as_str().to_owned(),
-        members: vec![about.subject],
-        revision: Revision::FIRST,
-        requested_at: now,
-        done_at: Some(now),
-        restorable_until: None,
-    })));
-    commit
 }
 
 /// The request names nothing that exists.

@@ -105,6 +105,10 @@ pub(crate) const fn status(kind: ErrorKind, in_path: bool) -> StatusCode {
         | ErrorKind::LeakNotRemovable
         | ErrorKind::LeakResolved
         | ErrorKind::MeshInUse
+        | ErrorKind::Protected
+        | ErrorKind::NotCancellable
+        | ErrorKind::ProjectLeaving
+        | ErrorKind::Leaving
         | ErrorKind::NotEnrolling
         | ErrorKind::PublicKeyTaken
         | ErrorKind::NamespaceNotReady

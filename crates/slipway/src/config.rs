@@ -21,6 +21,7 @@ use serde::Deserialize;
 use slipway_controller::retention::Retention;
 use slipway_core::access::rate::Rate;
 use slipway_core::blocker::Deadlines;
+use slipway_core::deletion::door::Defaults;
 use slipway_core::nodes::token::TokenLifetimes;
 use slipway_core::placement::cluster::NamespacePrefix;
 use slipway_core::secret::Secret;
@@ -174,6 +175,15 @@ pub(crate) struct Layer {
     /// How often a scan compares everything outside with the rows [default: 10m].
     #[arg(long, value_name = "TIME", env = "SLIPWAY_ORPHAN_INTERVAL")]
     orphan_interval: Option<String>,
+
+    /// How long deletions wait before they touch anything, unless they say otherwise
+    /// [default: none].
+    #[arg(long, value_name = "TIME", env = "SLIPWAY_DELETION_GRACE")]
+    deletion_grace: Option<String>,
+
+    /// How long what was deleted is kept [default: 30d].
+    #[arg(long, value_name = "DAYS", env = "SLIPWAY_DELETION_RETENTION")]
+    deletion_retention: Option<String>,
 
     /// How long a local node may take to stop before it is killed [default: 5s].
     #[arg(long, value_name = "TIME", env = "SLIPWAY_STOP_GRACE")]
@@ -350,6 +360,7 @@ pub(crate) struct Config {
     pub(crate) heartbeat_interval: Duration,
     pub(crate) orphan_after: Duration,
     pub(crate) orphan_interval: Duration,
+    pub(crate) deletion: Defaults,
     pub(crate) stop_grace: Duration,
     pub(crate) drain_timeout: Duration,
     pub(crate) deadlines: Deadlines,
@@ -476,6 +487,10 @@ impl Layer {
             heartbeat_interval: checked!(duration, heartbeat_interval, seconds(1)),
             orphan_after: checked!(duration, orphan_after, seconds(600)),
             orphan_interval: checked!(duration, orphan_interval, seconds(600)),
+            deletion: Defaults {
+                grace: checked!(duration, deletion_grace, Duration::ZERO),
+                retention: checked!(days, deletion_retention, 30),
+            },
             stop_grace: checked!(duration, stop_grace, seconds(5)),
             drain_timeout: checked!(duration, drain_timeout, seconds(15)),
             deadlines: Deadlines {

@@ -150,6 +150,7 @@ fn context(config: &Config, store: Stores, meter: Arc<dyn Meter>) -> Context {
             token_lifetimes: config.token_lifetimes,
             token_environment: config.token_environment.clone(),
             namespace_prefix: config.namespace_prefix.clone(),
+            deletion: config.deletion,
         },
     }
 }

@@ -116,7 +116,11 @@ impl Soak {
                 Ok(Done::Refused)
             }
             // Its project is withdrawn, or its namespace goes.
-            (409, Some("namespace_not_ready")) if self.is_withdrawn(slot) => Ok(Done::Refused),
+            (409, Some("namespace_not_ready")) | (422, Some("assignment_not_found"))
+                if self.is_withdrawn(slot) =>
+            {
+                Ok(Done::Refused)
+            }
             _ => {
                 self.unexpected(slot, "declare", answer.status, &answer.body);
                 Ok(Done::Refused)

@@ -54,8 +54,9 @@ const TIMES: &[(Role, &str, &[&str])] = &[
     (Role::Happened, "nodes", &["deregistered_at", "created_at", "updated_at"]),
     (Role::Happened, "manual_machines", &["made_at", "terminating_at"]),
     (Role::Happened, "deletions", &["requested_at", "done_at"]),
-    // Nothing acts on these yet.
     (Role::Promise, "deletions", &["scheduled_for", "restorable_until"]),
+    (Role::Happened, "protections", &["set_at"]),
+    (Role::Promise, "protections", &["lifted_until"]),
     (Role::Happened, "leak_records", &["found_at", "removal_requested_at", "resolved_at"]),
     (Role::Start, "leak_records", &["last_seen_at"]),
     (Role::Start, "leak_suspicions", &["first_seen_at", "last_seen_at"]),

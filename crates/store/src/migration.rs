@@ -80,6 +80,8 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
     migration!(15, "nodes_hostname", "0015_nodes_hostname", min_reader: 1),
     // Marks rows as deleted that an older reader would take for live ones.
     migration!(16, "catalog_soft_deletion", "0016_catalog_soft_deletion", min_reader: 16),
+    // Lets a deletion wait for its grace, which an older reader would take for running.
+    migration!(17, "deletion_grace", "0017_deletion_grace", min_reader: 17),
 ];
 
 /// The first migration of every database that a development version made before

@@ -17,10 +17,74 @@ pub struct Deletion {
     pub state: String,
     pub requested_by: String,
     pub reason: String,
+    /// The project that the target is or belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project_id: Option<String>,
+    /// The deletion that took this one over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent_id: Option<String>,
+    /// Whether what is in the target goes with it.
+    #[serde(default)]
+    pub cascade: bool,
+    /// How many resources it takes down.
+    #[serde(default)]
+    pub resources: i64,
+    /// The first of them; a list of deletions has none.
+    #[serde(default)]
     pub members: Vec<DeletionMember>,
+    /// How many there are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub member_count: Option<u64>,
     pub requested_at: String,
+    /// When its grace ends. Nothing is touched before, and it can be cancelled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scheduled_for: Option<String>,
     pub done_at: Option<String>,
     pub restorable_until: Option<String>,
+}
+
+/// Why a deletion is cancelled.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CancelDeletion {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// The protection of one thing from deletion.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Protection {
+    pub kind: String,
+    pub id: String,
+    pub name: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project_id: Option<String>,
+    pub set_by: String,
+    pub set_at: String,
+    pub reason: String,
+    /// Until when it is lifted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lifted_until: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lifted_by: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lifted_reason: Option<String>,
+}
+
+/// Why a thing is protected.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Protect {
+    pub reason: String,
+}
+
+/// Lifts a protection for a while.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LiftProtection {
+    pub reason: String,
+    /// From 1 second to 1 hour.
+    pub seconds: u64,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

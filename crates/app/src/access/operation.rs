@@ -98,6 +98,11 @@ operations! {
     ClusterAbandon          Admin    Installation "cluster.abandon";
 
     DeletionRead            Viewer   Project      -;
+    DeletionCancel          Operator Project      "deletion.cancel";
+    ProtectionRead          Viewer   Project      -;
+    ProtectionSet           Operator Project      "protection.set";
+    ProtectionRemove        Admin    Project      "protection.remove";
+    ProtectionLift          Admin    Project      "protection.lift";
     LeakRead                Viewer   Installation -;
     // The finder audits its findings under its own name.
     LeakFind                Operator Installation -;

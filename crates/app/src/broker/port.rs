@@ -16,6 +16,7 @@ use slipway_core::broker::retry::RetrySnapshot;
 use slipway_core::broker::snapshot::{DeclareSnapshot, ResourceSnapshot};
 use slipway_core::catalog::label::LabelSelector;
 use slipway_core::commit::{Recorded, Release};
+use slipway_core::deletion::door::{Defaults, Doored};
 use slipway_core::ids::{
     ClaimToken, NodeId, Partition, ProjectId, ProvisionedResourceId, ResourceId,
 };
@@ -127,6 +128,7 @@ pub struct HistoryTrimmed {
 
 /// See [`Rule`].
 pub type ResourceRule<'a> = Rule<'a, ResourceSnapshot>;
+pub type ResourceDeletionRule<'a> = Rule<'a, Doored<ResourceSnapshot>>;
 pub type DeclareRule<'a> = Rule<'a, DeclareSnapshot>;
 pub type RetryRule<'a> = Rule<'a, RetrySnapshot>;
 
@@ -145,6 +147,22 @@ pub trait BrokerStore, intercepted by BrokerIntercept {
 
     /// The same, with what its corrected declaration is checked against.
     async fn decide_retry(&self, key: &RetryKey, rule: &mut RetryRule<'_>) -> Result<(), Error>;
+
+    /// Decides about the deletion of one resource.
+    async fn decide_deletion(
+        &self,
+        id: ResourceId,
+        defaults: Defaults,
+        rule: &mut ResourceDeletionRule<'_>,
+    ) -> Result<(), Error>;
+
+    /// Current attempts of live resources of a project that its deletion has not begun to
+    /// take down, `limit` at most.
+    async fn attempt_staying(
+        &self,
+        project: ProjectId,
+        limit: u32,
+    ) -> Result<Vec<ProvisionedResourceId>, Error>;
 
     /// Decides about each of these attempts (no id twice), their resource rows
     /// locked, and returns the results in the given order. For each it returns

@@ -10,7 +10,7 @@ use slipway_core::catalog::blueprint_version::Engine;
 use slipway_core::catalog::name::{document, line};
 use slipway_core::commit::Commit;
 use slipway_core::error::{ErrorKind, Refusal, or_fault};
-use slipway_core::ids::{BlueprintId, BlueprintVersionId, ClusterId, DeletionId};
+use slipway_core::ids::{BlueprintId, BlueprintVersionId, ClusterId};
 use slipway_core::placement::definitions::DefinitionsView;
 use slipway_core::precondition::Expected;
 use slipway_core::text::InvalidText;
@@ -19,7 +19,8 @@ use slipway_render::pair;
 use crate::access::authorise::{Caller, Operation, authorise};
 use crate::access::idempotency::{bind, record};
 use crate::catalog::port::BlueprintKey;
-use crate::kind::{self, ShowDeleted, StoredKind, check, missing, removal};
+use crate::deletion::request::DeletableKind;
+use crate::kind::{self, ShowDeleted, StoredKind, check, missing};
 use crate::ports::store::{Page, Rule, Stores};
 use crate::ports::{KindStore, Listed};
 use crate::{Context, Error};
@@ -33,6 +34,11 @@ impl StoredKind for Blueprint {
     fn store(stores: &Stores) -> &dyn KindStore<Self> {
         &*stores.catalog
     }
+}
+
+/// With its versions, while no resource is made from one.
+impl DeletableKind for Blueprint {
+    const OPERATION: Operation = Operation::BlueprintDelete;
 }
 
 const MAX_DISPLAY_NAME: usize = 128;
@@ -88,21 +94,6 @@ pub async fn update(
         blueprint::update(snapshot, new_display_name, new_description, expected, &actor)
     };
     decide(context, reference, None, &mut rule).await
-}
-
-/// Deletes it with its versions, while no resource is made from one.
-pub async fn delete(
-    context: &Context,
-    caller: &Caller,
-    reference: &str,
-    reason: Option<&str>,
-    expected: Expected,
-) -> Result<DeletionId, Error> {
-    let actor = authorise(caller, Operation::BlueprintDelete)?;
-    let removal = removal(context, reason, expected)?;
-    let mut rule = |snapshot: &_| blueprint::delete(snapshot, &removal, &actor);
-    decide(context, reference, None, &mut rule).await?;
-    Ok(removal.deletion_id)
 }
 
 async fn decide(

@@ -8,7 +8,8 @@ use slipway_core::ids::CloudId;
 use slipway_core::precondition::Expected;
 
 use crate::access::authorise::{Caller, Operation, authorise};
-use crate::kind::{self, DeleteRule, DeletedKind, Named, ShowDeleted, StoredKind};
+use crate::deletion::request::DeletableKind;
+use crate::kind::{self, Named, ShowDeleted, StoredKind};
 use crate::ports::KindStore;
 use crate::ports::store::Stores;
 use crate::{Context, Error};
@@ -38,9 +39,8 @@ impl Named for Cloud {
     }
 }
 
-impl DeletedKind for Cloud {
-    const DELETE: Operation = Operation::CloudDelete;
-    const RULE: DeleteRule<CloudSnapshot> = cloud::delete;
+impl DeletableKind for Cloud {
+    const OPERATION: Operation = Operation::CloudDelete;
 }
 
 pub async fn create(

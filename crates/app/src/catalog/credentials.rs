@@ -7,12 +7,13 @@ use slipway_core::catalog::credential::{
     self, Credential, CredentialAssignment, CredentialSnapshot, NewCredential,
 };
 use slipway_core::catalog::project::Project;
-use slipway_core::ids::{CloudCredentialId, DeletionId};
+use slipway_core::ids::CloudCredentialId;
 use slipway_core::precondition::Expected;
 
 use crate::access::authorise::{Caller, Operation, authorise};
 use crate::catalog::port::{CredentialFilter, CredentialKey};
-use crate::kind::{self, StoredKind, check, removal};
+use crate::deletion::request::DeletableKind;
+use crate::kind::{self, StoredKind, check};
 use crate::ports::store::{Page, Stores};
 use crate::ports::{KindStore, Listed};
 use crate::{Context, Error};
@@ -27,6 +28,10 @@ impl StoredKind for Credential {
     fn store(stores: &Stores) -> &dyn KindStore<Self> {
         &*stores.catalog
     }
+}
+
+impl DeletableKind for Credential {
+    const OPERATION: Operation = Operation::CredentialDelete;
 }
 
 /// A credential as received, unchecked.
@@ -84,21 +89,6 @@ pub async fn update(
     let mut rule = |snapshot: &_| credential::update(snapshot, kv_mount, kv_path, expected, &actor);
     let store = context.stores.kind::<Credential>();
     Ok(store.decide(&CredentialKey::Existing(id), &mut rule).await?)
-}
-
-pub async fn delete(
-    context: &Context,
-    caller: &Caller,
-    id: CloudCredentialId,
-    reason: Option<&str>,
-    expected: Expected,
-) -> Result<DeletionId, Error> {
-    let actor = authorise(caller, Operation::CredentialDelete)?;
-    let removal = removal(context, reason, expected)?;
-    let mut rule = |snapshot: &_| credential::delete(snapshot, &removal, &actor);
-    let store = context.stores.kind::<Credential>();
-    store.decide(&CredentialKey::Existing(id), &mut rule).await?;
-    Ok(removal.deletion_id)
 }
 
 /// Lets a project use a credential.

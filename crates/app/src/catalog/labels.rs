@@ -8,7 +8,8 @@ use slipway_core::precondition::Expected;
 use slipway_core::text::InvalidText;
 
 use crate::access::authorise::{Caller, Operation, authorise};
-use crate::kind::{self, DeleteRule, DeletedKind, ShowDeleted, StoredKind};
+use crate::deletion::request::DeletableKind;
+use crate::kind::{self, ShowDeleted, StoredKind};
 use crate::ports::KindStore;
 use crate::ports::store::{Rule, Stores};
 use crate::{Context, Error};
@@ -24,9 +25,8 @@ impl StoredKind for LabelDefinition {
     }
 }
 
-impl DeletedKind for LabelDefinition {
-    const DELETE: Operation = Operation::LabelDelete;
-    const RULE: DeleteRule<LabelSnapshot> = label::delete;
+impl DeletableKind for LabelDefinition {
+    const OPERATION: Operation = Operation::LabelDelete;
 }
 
 const MAX_DESCRIPTION: usize = 1_024;

@@ -12,7 +12,8 @@ use slipway_core::precondition::Expected;
 use slipway_core::text::{InvalidText, Labels};
 
 use crate::access::authorise::{Caller, Operation, authorise};
-use crate::kind::{self, DeleteRule, DeletedKind, Named, ShowDeleted, StoredKind};
+use crate::deletion::request::DeletableKind;
+use crate::kind::{self, Named, ShowDeleted, StoredKind};
 use crate::ports::store::{Page, Stores};
 use crate::ports::{KindStore, Listed};
 use crate::{Context, Error};
@@ -38,9 +39,8 @@ impl Named for Project {
     }
 }
 
-impl DeletedKind for Project {
-    const DELETE: Operation = Operation::ProjectDelete;
-    const RULE: DeleteRule<ProjectSnapshot> = project::delete;
+impl DeletableKind for Project {
+    const OPERATION: Operation = Operation::ProjectDelete;
 }
 
 /// A project to be created, unchecked.

@@ -1,6 +1,9 @@
-//! Removal: deletions as they are read, and leaks.
+//! Removal: deletions as they are requested, run and read, protection, and leaks.
 
 pub mod port;
 
 pub mod leaks;
+pub mod protection;
 pub mod read;
+pub mod request;
+pub mod run;

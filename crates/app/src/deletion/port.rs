@@ -5,10 +5,14 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use slipway_core::access::audit::Actor;
+use slipway_core::blocker::Blocker;
 use slipway_core::deletion::leak::{Claimant, Finding, Leak, LeakRecord, LeakSnapshot};
 use slipway_core::deletion::orphans::LeakCommit;
+use slipway_core::deletion::protection::{Protection, ProtectionSnapshot};
 use slipway_core::deletion::record::Deletion;
+use slipway_core::deletion::request::DeletionSnapshot;
 use slipway_core::ids::{ClusterId, DeletionId, LeakRecordId, ProjectId, ProvisionedResourceId};
+use slipway_core::subject::Subject;
 use slipway_core::time::Timestamp;
 use uuid::Uuid;
 
@@ -32,6 +36,19 @@ pub struct RecordedFindings {
     pub suspected: Vec<(Uuid, Timestamp)>,
 }
 
+/// The members of a deletion.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Members {
+    pub shown: Vec<Member>,
+    pub count: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Member {
+    pub subject: Subject,
+    pub name: String,
+}
+
 /// Which leaks to list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LeakFilter {
@@ -41,6 +58,8 @@ pub struct LeakFilter {
 }
 
 /// Called inside the transaction, maybe twice.
+pub type DeletionRule<'a> = Rule<'a, DeletionSnapshot>;
+pub type ProtectionRule<'a> = Rule<'a, ProtectionSnapshot>;
 pub type LeakRule<'a> = Rule<'a, LeakSnapshot, LeakCommit>;
 
 port! {
@@ -56,6 +75,44 @@ pub trait DeletionStore, intercepted by DeletionIntercept {
         project: ProjectId,
         page: Page<DeletionId>,
     ) -> Result<Listed<Deletion>, Error>;
+
+    /// Decides about one deletion, its target and its record locked.
+    async fn deletion_decide(
+        &self,
+        id: DeletionId,
+        rule: &mut DeletionRule<'_>,
+    ) -> Result<(), Error>;
+
+    /// Scheduled deletions whose time has come, or whose parent runs, `limit` at most.
+    async fn deletion_due(&self, limit: u32) -> Result<Vec<Deletion>, Error>;
+
+    /// Running deletions of containers, `limit` at most after this one.
+    async fn deletion_containers(&self, page: Page<DeletionId>) -> Result<Vec<Deletion>, Error>;
+
+    /// How long until the next scheduled deletion is due, if there is one.
+    async fn deletion_next_due(&self) -> Result<Option<Duration>, Error>;
+
+    /// The rows that carry the id of this deletion, `limit` at most, and how many there are.
+    async fn deletion_members(&self, id: DeletionId, limit: u32) -> Result<Members, Error>;
+
+    /// Replaces the blockers of a deletion.
+    async fn deletion_block(&self, id: DeletionId, blockers: &[Blocker]) -> Result<(), Error>;
+
+    async fn deletion_blockers(&self, id: DeletionId) -> Result<Vec<Blocker>, Error>;
+
+    /// Decides about the protection of a live thing, its row locked.
+    async fn protection_decide(
+        &self,
+        subject: Subject,
+        rule: &mut ProtectionRule<'_>,
+    ) -> Result<(), Error>;
+
+    /// In the order of kinds and ids.
+    async fn protection_list(
+        &self,
+        project: Option<ProjectId>,
+        page: Page<Uuid>,
+    ) -> Result<Vec<Protection>, Error>;
 
     /// What the rows of these attempts say about their objects. Leaves out
     /// attempts without a row.

@@ -7,6 +7,7 @@ use slipway_core::ids::DeletionId;
 use crate::access::authorise::{Caller, Operation, authorise};
 use crate::access::port::Owned;
 use crate::access::reach::{not_found, reach};
+use crate::deletion::port::Members;
 use crate::ports::Listed;
 use crate::ports::store::Page;
 use crate::{Context, Error};
@@ -21,6 +22,20 @@ pub async fn deletion(
     reach(context, caller, Owned::Deletion(id), missing).await?;
     let found = context.stores.deletion.deletion_fetch(id).await?;
     found.ok_or_else(missing)
+}
+
+/// Members that one answer shows.
+const SHOWN: u32 = 100;
+
+/// The same with its first members.
+pub async fn deletion_with_members(
+    context: &Context,
+    caller: &Caller,
+    id: DeletionId,
+) -> Result<(Deletion, Members), Error> {
+    let found = deletion(context, caller, id).await?;
+    let members = context.stores.deletion.deletion_members(id, SHOWN).await?;
+    Ok((found, members))
 }
 
 pub async fn deletions(

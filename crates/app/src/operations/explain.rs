@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::catalog::project::Project;
 use slipway_core::error::{ErrorKind, Refusal};
-use slipway_core::ids::{ClusterId, InvalidId, ProvisionedResourceId, ResourceId};
+use slipway_core::ids::{ClusterId, InvalidId, ProjectId, ProvisionedResourceId, ResourceId};
 use slipway_core::operations::explain::{self, ClusterFacts, Timeouts};
 use slipway_core::operations::explanation::{AttemptLine, ExplainedKind, Explanation};
 use slipway_core::operations::reference;
@@ -29,7 +29,7 @@ use crate::deletion::leaks::Finder;
 use crate::kind;
 use crate::nodes::tokens;
 use crate::ports::store::{self, PAGE_MAX, Page};
-use crate::{Context, Error, access, deletion, nodes};
+use crate::{Context, Error, deletion, nodes};
 
 /// How many subjects of each kind are named if a reference fits several.
 const FITTING: u32 = 3;
@@ -272,20 +272,26 @@ async fn deletion(
             attempt: Some(ProvisionedResourceId::new(target)),
             ..AttemptFilter::default()
         }),
+        SubjectKind::Project => Some(AttemptFilter {
+            project: Some(ProjectId::new(target)),
+            ..AttemptFilter::default()
+        }),
         _ => None,
     };
-    let attempts = match of {
+    let mut attempts = match of {
         Some(of) => attempts(context, of).await?,
         None => Vec::new(),
     };
-    let resource = match attempts.first() {
+    let of_one = deletion.target.kind != SubjectKind::Project;
+    if !of_one {
+        attempts.retain(|line| line.absence_proven_at.is_none() && line.abandoned_at.is_none());
+    }
+    let resource = match attempts.first().filter(|_| of_one) {
         Some(line) => of_resource(context, line.resource_id).await?,
         None => None,
     };
-    let mut ids: Vec<Uuid> = deletion.members.iter().map(|member| member.id).collect();
-    ids.push(target);
-    let names = access::reference::names(context, &ids).await?;
-    Ok(explain::deletion(&deletion, &names, &attempts, resource.as_ref()))
+    let blockers = context.stores.deletion.deletion_blockers(deletion.id).await?;
+    Ok(explain::deletion(&deletion, &attempts, blockers, resource.as_ref()))
 }
 
 async fn project(

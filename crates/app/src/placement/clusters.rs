@@ -17,7 +17,8 @@ use slipway_core::precondition::Expected;
 use slipway_core::text::Reason;
 
 use crate::access::authorise::{Caller, Operation, authorise};
-use crate::kind::{self, DeleteRule, DeletedKind, ShowDeleted, StoredKind, check, missing};
+use crate::deletion::request::DeletableKind;
+use crate::kind::{self, ShowDeleted, StoredKind, check, missing};
 use crate::ports::store::{self, Page, Stores};
 use crate::ports::{KindStore, Listed};
 use crate::{Context, Error};
@@ -68,9 +69,8 @@ pub async fn create(
     Ok(id)
 }
 
-impl DeletedKind for Cluster {
-    const DELETE: Operation = Operation::ClusterDelete;
-    const RULE: DeleteRule<ClusterSnapshot> = cluster::delete;
+impl DeletableKind for Cluster {
+    const OPERATION: Operation = Operation::ClusterDelete;
 }
 
 /// A change as received, unchecked; what is `None` stays. An empty region takes it away.

@@ -2,10 +2,15 @@
 //! port of a room includes it for each of its kinds.
 
 use async_trait::async_trait;
+use slipway_core::deletion::door::{Defaults, Doored};
+use slipway_core::subject::Subject;
 
 use super::listed::Listed;
 use super::store::{Error, Page, Rule};
 use crate::kind::StoredKind;
+
+/// What of a snapshot a decision deletes.
+pub type SubjectOf<S> = fn(&S) -> Option<Subject>;
 
 /// The rows of one kind. A reference is a name or an id; something deleted is
 /// found by its id only.
@@ -19,6 +24,15 @@ pub trait KindStore<K: StoredKind>: std::fmt::Debug + Send + Sync {
     /// Calls the rule with the live row of this key, locked, and what goes with
     /// it, and writes its commit.
     async fn decide(&self, key: &K::Key, rule: &mut Rule<'_, K::Snapshot>) -> Result<(), Error>;
+
+    /// The same for its deletion; `subject` says what of the snapshot is deleted.
+    async fn decide_deletion(
+        &self,
+        key: &K::Key,
+        subject: SubjectOf<K::Snapshot>,
+        defaults: Defaults,
+        rule: &mut Rule<'_, Doored<K::Snapshot>>,
+    ) -> Result<(), Error>;
 }
 
 /// Wraps the stores of all kinds, for tests, as the interceptor of a port does.
@@ -48,5 +62,16 @@ impl<T: KindIntercept, K: StoredKind> KindStore<K> for T {
     async fn decide(&self, key: &K::Key, rule: &mut Rule<'_, K::Snapshot>) -> Result<(), Error> {
         self.enter().await;
         K::store(self.inner()).decide(key, rule).await
+    }
+
+    async fn decide_deletion(
+        &self,
+        key: &K::Key,
+        subject: SubjectOf<K::Snapshot>,
+        defaults: Defaults,
+        rule: &mut Rule<'_, Doored<K::Snapshot>>,
+    ) -> Result<(), Error> {
+        self.enter().await;
+        K::store(self.inner()).decide_deletion(key, subject, defaults, rule).await
     }
 }

@@ -13,7 +13,7 @@ pub mod store;
 pub mod substrate;
 
 pub use clock::{Clock, Entropy};
-pub use kind::KindStore;
+pub use kind::{KindStore, SubjectOf};
 pub use listed::Listed;
 pub use meter::Meter;
 pub use store::Stores;

@@ -19,6 +19,7 @@ mod bad_event;
 mod bad_row;
 mod batch_races;
 mod catalog;
+mod deletion_races;
 mod installed_keys;
 mod invariants;
 mod mesh;

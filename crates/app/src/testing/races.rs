@@ -11,7 +11,9 @@ use tokio::sync::Barrier;
 
 use super::worker::{LEASE, released};
 use super::world::{World, refused};
-use super::{access, batch_races, catalog, installed_keys, mesh, pairs, renewal_races};
+use super::{
+    access, batch_races, catalog, deletion_races, installed_keys, mesh, pairs, renewal_races,
+};
 use crate::ports::Stores;
 use crate::ports::store::{Error, Page};
 
@@ -47,6 +49,7 @@ pub async fn races(store: Stores, rounds: u32) {
         mesh::enrol_with_enrol_of_the_last_address(&world).await;
         mesh::enrol_with_a_refused_enrol_of_the_last_address(&world).await;
         catalog::races(&world).await;
+        deletion_races::races(&world).await;
         access::races(&world).await;
         installed_keys::races(&world).await;
     }

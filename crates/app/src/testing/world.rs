@@ -21,6 +21,7 @@ use slipway_core::catalog::blueprint_version::{
     BlueprintVersion, Engine, InjectionStrategy, MeshRole,
 };
 use slipway_core::catalog::parameters::{Parameter, ParameterSchema, ParameterType};
+use slipway_core::deletion::door::{Ask, Defaults, Doored};
 use slipway_core::ids::{
     BlueprintId, BlueprintVersionId, BootstrapTokenId, CloudCredentialId, CloudId, ClusterId,
     DeletionId, DrainId, NodeId, Partition, ProjectId, ProvisionedResourceId, ResourceId,
@@ -32,6 +33,7 @@ use slipway_core::nodes::reenrol;
 use slipway_core::nodes::token::{SecretHash, TokenKind};
 use slipway_core::nodes::tokens_by_hand::Issue;
 use slipway_core::operations::control::Mode;
+use slipway_core::precondition::Expected;
 use slipway_core::text::Reason;
 use slipway_core::{ErrorKind, Phase};
 use uuid::Uuid;
@@ -184,17 +186,21 @@ impl World {
     }
 
     pub(super) async fn delete(&self, resource: ResourceId) -> Result<DeletionId, Error> {
-        let fresh = DeletionId::new(self.uuid());
-        let reason = Reason::parse("the suite is done with it").expect("a valid reason");
-        let mut answered = fresh;
-        self.store
-            .broker
-            .decide(ResourceKey::Resource(resource), &mut |snapshot| {
-                let requested = delete::request(snapshot, fresh, &reason, &operator())?;
-                answered = requested.deletion_id;
-                Ok(requested.commit)
-            })
-            .await?;
+        self.delete_as(resource, &self.ask()).await
+    }
+
+    pub(super) async fn delete_as(
+        &self,
+        resource: ResourceId,
+        ask: &Ask,
+    ) -> Result<DeletionId, Error> {
+        let mut answered = ask.deletion_id;
+        let mut rule = |snapshot: &Doored<ResourceSnapshot>| {
+            let requested = delete::request(&snapshot.of, &snapshot.door, ask, &operator())?;
+            answered = requested.deletion_id;
+            Ok(requested.commit)
+        };
+        self.store.broker.decide_deletion(resource, Defaults::default(), &mut rule).await?;
         Ok(answered)
     }
 
@@ -216,6 +222,17 @@ impl World {
             retry::request_corrected(snapshot, &corrections, id, &reason, &operator())
         };
         self.store.broker.decide_retry(&key, &mut rule).await
+    }
+
+    /// A request to delete, at once and alone.
+    pub(in crate::testing) fn ask(&self) -> Ask {
+        Ask {
+            deletion_id: DeletionId::new(self.uuid()),
+            reason: Reason::parse("the suite is done with it").expect("a valid reason"),
+            expected: Expected::Any,
+            grace: None,
+            cascade: false,
+        }
     }
 
     /// Abandons what a loop found unreadable, as a replica that does not serve the cluster

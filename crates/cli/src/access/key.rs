@@ -7,7 +7,7 @@ use serde::de::IgnoredAny;
 use slipway_wire::access::{ApiKey, ApiKeyWithText, CreateKey, RotateKey};
 
 use crate::arguments::{
-    IdArguments, PageArguments, RevokeArguments, parse_duration, whole_seconds,
+    IdArguments, PageArguments, RevokeArguments, because, parse_duration, whole_seconds,
 };
 use crate::error::Error;
 use crate::kind::{Cells, Detail, Facts, Kind, Row};
@@ -145,7 +145,7 @@ pub(crate) async fn run(session: &mut Session<'_>, command: KeyCommand) -> Resul
             let question =
                 format!("Revoke key `{}`? Whoever uses it is refused at once.", key.name);
             session.terminal.agree(yes, &question)?;
-            session.client.delete::<IgnoredAny>(&path, reason.as_deref()).await?;
+            session.client.delete::<IgnoredAny>(&path, &because(reason)).await?;
             Ok(())
         }
         KeyCommand::Whoami => session.get_at::<ApiKey>(&["whoami"]).await,

@@ -411,7 +411,7 @@ pub(crate) async fn run(session: &mut Session<'_>, command: ResourceCommand) -> 
         ResourceCommand::Delete { target, deletion, wait } => {
             let found = find_for_harm(session, &target, deletion.yes, "Delete").await;
             match session.unless_ignored(found, deletion.ignore_not_found)? {
-                Some(found) => delete(session, &found, deletion.reason.as_deref(), &wait).await,
+                Some(found) => delete(session, &found, &deletion.query(), &wait).await,
                 None => Ok(()),
             }
         }
@@ -522,11 +522,10 @@ async fn create(
 async fn delete(
     session: &mut Session<'_>,
     resource: &Resource,
-    reason: Option<&str>,
+    query: &[(&str, String)],
     wait: &WaitArguments,
 ) -> Result<(), Error> {
-    let mut deletion: Deletion =
-        session.client.delete(&["resources", &resource.id], reason).await?;
+    let mut deletion: Deletion = session.client.delete(&["resources", &resource.id], query).await?;
     if wait.wait {
         let (client, limit) = (&session.client, wait.timeout);
         wait_for(client, resource, Goal::Deleted, limit, session.terminal).await?;

@@ -184,8 +184,7 @@ pub(crate) async fn run(
             let question = format!("Delete credential `{}` ({})?", found.name, found.id);
             session.terminal.agree(deletion.yes, &question)?;
             let path = ["credentials", &found.id];
-            let deletion: Deletion =
-                session.client.delete(&path, deletion.reason.as_deref()).await?;
+            let deletion: Deletion = session.client.delete(&path, &deletion.query()).await?;
             session.show_details(&deletion);
             Ok(())
         }

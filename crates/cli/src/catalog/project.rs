@@ -45,8 +45,14 @@ pub enum ProjectCommand {
         #[arg(value_name = "CIDR")]
         mesh_cidr: String,
     },
-    /// Delete a project that nothing lives in
-    Delete(NamedDeleteArguments),
+    /// Delete a project, and with --cascade what is in it
+    Delete {
+        #[command(flatten)]
+        project: NamedDeleteArguments,
+        /// Take its resources down first, in order
+        #[arg(long)]
+        cascade: bool,
+    },
 }
 
 pub(crate) const EXAMPLES: &[&str] = &[
@@ -58,6 +64,7 @@ pub(crate) const EXAMPLES: &[&str] = &[
     "slipway project relabel shop --add tier=web --remove team",
     "slipway project mesh shop 10.42.0.0/16",
     "slipway project delete shop --reason closed --yes",
+    "slipway project delete shop --cascade --grace 24h --reason closed --yes",
 ];
 
 impl Kind for Project {
@@ -113,6 +120,10 @@ pub(crate) async fn run(session: &mut Session<'_>, command: ProjectCommand) -> R
             let body = UpdateProject { mesh_cidr: Some(mesh_cidr), ..UpdateProject::default() };
             session.update::<Project>(&project.reference, &body).await
         }
-        ProjectCommand::Delete(arguments) => session.delete::<Project>("project", arguments).await,
+        ProjectCommand::Delete { project, cascade } => {
+            let mut query = project.deletion.query();
+            query.extend(cascade.then(|| ("cascade", true.to_string())));
+            session.delete_with::<Project>("project", project, query).await
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! `slipway deletion …`: the one record of each removal.
 
 use clap::Subcommand;
-use slipway_wire::deletion::Deletion;
+use slipway_wire::deletion::{CancelDeletion, Deletion};
 
 use crate::arguments::{IdArguments, PageArguments};
 use crate::error::Error;
@@ -15,10 +15,21 @@ pub enum DeletionCommand {
     List(PageArguments),
     /// Show one deletion
     Get(IdArguments),
+    /// Cancel a deletion before its grace ends: everything stays as it is
+    Cancel {
+        #[command(flatten)]
+        deletion: IdArguments,
+        /// Why; kept in the audit
+        #[arg(long)]
+        reason: Option<String>,
+    },
 }
 
-pub(crate) const EXAMPLES: &[&str] =
-    &["slipway deletion list --limit 20", "slipway deletion get 0192f0c1-2b3c"];
+pub(crate) const EXAMPLES: &[&str] = &[
+    "slipway deletion list --limit 20",
+    "slipway deletion get 0192f0c1-2b3c",
+    "slipway deletion cancel 0192f0c1-2b3c --reason \"still needed\"",
+];
 
 impl Kind for Deletion {
     const PATH: &'static str = "deletions";
@@ -48,8 +59,12 @@ impl Detail for Deletion {
             format!("{kind} {}", name_and_id(name.as_deref(), id))
         };
         let members = self.members.iter();
-        let members: Vec<_> =
+        let mut members: Vec<_> =
             members.map(|member| named(&member.kind, &member.name, &member.id)).collect();
+        let all = self.member_count.unwrap_or_default();
+        if let Some(more @ 1..) = all.checked_sub(members.len() as u64) {
+            members.push(format!("{more} more"));
+        }
         vec![
             ("id", Some(self.id.clone())),
             ("target", Some(named(&self.kind, &self.target, &self.target_id))),
@@ -57,7 +72,9 @@ impl Detail for Deletion {
             ("requested", Some(time(&self.requested_at))),
             ("by", Some(self.requested_by.clone())),
             ("reason", Some(self.reason.clone())),
-            ("members", Some(members.join(", "))),
+            ("resources", self.cascade.then(|| self.resources.to_string())),
+            ("members", Some(members.join(", ")).filter(|members| !members.is_empty())),
+            ("begins", optional_time(self.scheduled_for.as_ref())),
             ("done", optional_time(self.done_at.as_ref())),
             ("restorable until", optional_time(self.restorable_until.as_ref())),
         ]
@@ -68,5 +85,9 @@ pub(crate) async fn run(session: &mut Session<'_>, command: DeletionCommand) -> 
     match command {
         DeletionCommand::List(page) => session.list::<Deletion>(page).await,
         DeletionCommand::Get(arguments) => session.get::<Deletion>(&arguments.id).await,
+        DeletionCommand::Cancel { deletion, reason } => {
+            let path = [Deletion::PATH, &deletion.id, "cancel"];
+            session.post::<Deletion>(&path, &CancelDeletion { reason }).await
+        }
     }
 }

@@ -97,7 +97,7 @@ impl Watch {
     }
 
     pub(super) async fn delete(&self, id: &str, reason: &str) -> Result<Deletion, Error> {
-        self.client.delete(&["resources", id], Some(reason)).await
+        self.client.delete(&["resources", id], &[("reason", reason.to_owned())]).await
     }
 
     /// Stops watching a resource.

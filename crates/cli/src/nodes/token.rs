@@ -8,7 +8,7 @@ use slipway_wire::broker::Resource;
 use slipway_wire::nodes::{IssueToken, IssuedToken, Token};
 
 use crate::arguments::{
-    IdArguments, PageArguments, RevokeArguments, parse_duration, whole_seconds,
+    IdArguments, PageArguments, RevokeArguments, because, parse_duration, whole_seconds,
 };
 use crate::broker::target::{Gone, TargetArguments, find};
 use crate::error::Error;
@@ -138,7 +138,7 @@ pub(crate) async fn run(session: &mut Session<'_>, command: TokenCommand) -> Res
             let question = "Revoke this token? Nobody can enrol with it any more.";
             session.terminal.agree(yes, question)?;
             let path = ["tokens", &id];
-            let done = session.client.delete::<IgnoredAny>(&path, reason.as_deref()).await;
+            let done = session.client.delete::<IgnoredAny>(&path, &because(reason)).await;
             session.unless_ignored(done, ignore_not_found).map(|_| ())
         }
     }

@@ -142,7 +142,7 @@ pub(crate) async fn unfreeze(
     ReasonArguments { reason }: ReasonArguments,
 ) -> Result<(), Error> {
     let path = ["control", "freeze"];
-    let control: Control = session.client.delete(&path, Some(&reason)).await?;
+    let control: Control = session.client.delete(&path, &[("reason", reason)]).await?;
     session.show_details(&control);
     Ok(())
 }

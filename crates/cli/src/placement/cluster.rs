@@ -228,7 +228,7 @@ pub(crate) async fn run(session: &mut Session<'_>, command: ClusterCommand) -> R
             session.terminal.agree(yes, &question)?;
             let path = ["projects", &project, "cluster"];
             // The server answers the assignment while its namespace terminates.
-            let leaving: Option<ClusterAssignment> = session.client.delete(&path, None).await?;
+            let leaving: Option<ClusterAssignment> = session.client.delete(&path, &[]).await?;
             if let Some(leaving) = leaving {
                 session.show_details(&leaving);
             }

@@ -13,6 +13,7 @@ use slipway_app::broker::declare::{self, Declare};
 use slipway_app::broker::port::Claimed;
 use slipway_app::broker::{delete, read};
 use slipway_app::context::{Settings, Wakes};
+use slipway_app::deletion::request::Wanted;
 use slipway_app::events::port::PositionedEvent;
 use slipway_app::nodes::enrol::{self, Register, Registered};
 use slipway_app::nodes::{force, node};
@@ -131,6 +132,7 @@ impl World {
                 namespace_prefix: slipway_core::placement::cluster::NamespacePrefix::from_stored(
                     "slipway-project-".to_owned(),
                 ),
+                deletion: slipway_core::deletion::door::Defaults::default(),
             },
         };
         let seed = Seed::local(
@@ -207,7 +209,7 @@ impl World {
     }
 
     pub(crate) async fn delete(&self, id: ResourceId) {
-        delete::delete(&self.context, &self.caller, id, Some("test")).await.unwrap();
+        delete::delete(&self.context, &self.caller, id, Wanted::default()).await.unwrap();
     }
 
     pub(crate) async fn force(&self, id: ResourceId, reason: &str) {

@@ -51,6 +51,13 @@ pub fn declare(
         parameters: &declaration.parameters,
     };
     let mut faults = Vec::new();
+    if snapshot.project_leaving {
+        let message = format!(
+            "project `{}` is being deleted, or will be; name another project, or cancel its deletion (`slipway deletion list` shows it)",
+            declaration.project
+        );
+        faults.push(Refusal::new(ErrorKind::ProjectLeaving, message).at("project"));
+    }
     let handle = or_fault(Handle::parse(&declaration.handle), &mut faults);
     faults.extend(Labels::faults(&declaration.labels).map(Refusal::from));
     let checked = gather(snapshot, desired, &mut faults);

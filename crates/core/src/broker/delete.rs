@@ -1,123 +1,147 @@
-//! Requesting the deletion of a resource.
+//! Deleting a resource: its substrate is taken down in order, at once or when its grace
+//! ends. Until then nothing changes, and the loop converges as before.
 
-use crate::access::audit::Actor;
+use serde_json::json;
+
+use crate::access::audit::{About, Actor, AuditEntry};
+use crate::broker::BrokerWrite;
 use crate::broker::attempt::DeletionRequest;
+use crate::broker::resource::Resource;
 use crate::broker::snapshot::ResourceSnapshot;
 use crate::broker::teardown::{self, Order, Scope};
 use crate::commit::{Commit, Write};
-use crate::deletion::DeletionWrite;
+use crate::deletion::door::{Ask, Begins, Door, Requested, entry};
+use crate::deletion::protection;
 use crate::deletion::record::{Deletion, DeletionState};
+use crate::deletion::write::{begin, enter};
 use crate::error::Refusal;
-use crate::ids::DeletionId;
-use crate::text::Reason;
+use crate::ids::Revision;
+use crate::time::Timestamp;
 
-/// The deletion that a request led to; a second request gets the first one.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Requested {
-    pub deletion_id: DeletionId,
-    pub commit: Commit,
-}
+const DELETE: &str = "resource.delete";
 
-/// Accepts the deletion, or returns the one that is running. The teardown of a
+/// Accepts the deletion, or returns the one that is under way. The teardown of a
 /// retry becomes a deletion of the whole resource.
 pub fn request(
     snapshot: &ResourceSnapshot,
-    deletion_id: DeletionId,
-    reason: &Reason,
+    door: &Door,
+    ask: &Ask,
     actor: &Actor,
 ) -> Result<Requested, Refusal> {
-    let order =
-        Order { scope: Scope::Resource, deletion_id, reason, actor, verb: "resource.delete" };
-    if let DeletionRequest::Accepted(leaving) = snapshot.attempt.request_deletion(snapshot.now) {
-        let commit = teardown::begin(snapshot, *leaving, order);
-        return Ok(Requested { deletion_id, commit });
+    let (now, deletion_id) = (snapshot.now, ask.deletion_id);
+    ask.expected.check("resource", snapshot.resource.revision)?;
+    let retrying =
+        snapshot.deletion.as_ref().filter(|deletion| Scope::of(deletion) == Scope::Attempt);
+    if let (Some(existing), None) = (&snapshot.deletion, retrying) {
+        return door.again(existing, ask, actor, now);
     }
-    match &snapshot.deletion {
-        Some(retrying) if Scope::of(retrying) == Scope::Attempt => {
+    let order = Order {
+        scope: Scope::Resource,
+        deletion_id,
+        reason: &ask.reason,
+        actor,
+        verb: DELETE,
+        retention: door.defaults.retention,
+    };
+    let begins = door.pass(ask, now)?;
+    let commit = match (snapshot.attempt.request_deletion(now), begins, retrying) {
+        // A retry takes the attempt down already, so there is nothing to wait for.
+        (DeletionRequest::AlreadyLeaving, _, Some(retrying)) => {
             let revision = snapshot.resource.revision.next();
             let mut commit = teardown::order_only(snapshot, order, revision, None);
-            commit.writes.push(Write::Deletion(DeletionWrite::DeletionUpdate(Deletion {
-                state: DeletionState::Cancelled,
-                ..retrying.clone()
-            })));
-            Ok(Requested { deletion_id, commit })
+            superseded(&mut commit, snapshot, retrying);
+            commit
         }
+        (DeletionRequest::Accepted(leaving), Begins::Now, _) => {
+            teardown::begin(snapshot, *leaving, order)
+        }
+        (DeletionRequest::Accepted(_), Begins::At(time), _) => scheduled(snapshot, order, time),
         // An attempt in teardown always has its deletion: one commit wrote both.
-        under_way => {
-            let existing = under_way.as_ref().map_or(deletion_id, |deletion| deletion.id);
-            Ok(Requested { deletion_id: existing, commit: Commit::default() })
+        (DeletionRequest::AlreadyLeaving, _, None) => Commit::default(),
+    };
+    Ok(Requested { deletion_id, commit })
+}
+
+/// The deletion of a resource ends the teardown of a retry by taking it over.
+fn superseded(commit: &mut Commit, snapshot: &ResourceSnapshot, retrying: &Deletion) {
+    let cancelled = Deletion { state: DeletionState::Cancelled, ..retrying.clone() };
+    enter(commit, retrying, cancelled, snapshot.now);
+}
+
+fn scheduled(snapshot: &ResourceSnapshot, order: Order<'_>, time: Timestamp) -> Commit {
+    let (now, resource) = (snapshot.now, &snapshot.resource);
+    let about = About::new(resource.id).of(resource.project_id).at(resource.revision.next());
+    let audit = AuditEntry::new(order.verb, order.actor, about, now)
+        .because(order.reason.as_str())
+        .with(json!({ "deletion_id": order.deletion_id, "scheduled_for": time }));
+    let marked = Resource { deletion_id: Some(order.deletion_id), ..resource.clone() };
+    let mut commit = Commit {
+        writes: vec![Write::Broker(BrokerWrite::ResourceUpdate(marked))],
+        audit: vec![audit],
+        ..Commit::default()
+    };
+    let deletion = teardown::deletion(snapshot, order);
+    let deletion =
+        Deletion { state: DeletionState::Scheduled, scheduled_for: Some(time), ..deletion };
+    begin(&mut commit, deletion);
+    commit
+}
+
+/// Begins the teardown of a resource whose deletion is scheduled, because its time has
+/// come. Protection is checked again: it may be newer than the request.
+pub fn start(snapshot: &ResourceSnapshot, door: &Door, actor: &Actor) -> Result<Commit, Refusal> {
+    let scheduled = snapshot
+        .deletion
+        .as_ref()
+        .filter(|deletion| deletion.state == DeletionState::Scheduled)
+        .filter(|deletion| deletion.target == snapshot.resource.id.into());
+    let Some(scheduled) = scheduled else { return Ok(Commit::default()) };
+    protection::check(&door.protections, snapshot.now)?;
+    let DeletionRequest::Accepted(leaving) = snapshot.attempt.request_deletion(snapshot.now) else {
+        return Ok(Commit::default());
+    };
+    let mut commit = Commit::default();
+    let why = format!("the grace of its deletion by {} is over", scheduled.requested_by);
+    let change = teardown::first_phase(snapshot, &leaving, why);
+    let audit = entry("deletion.start", scheduled, actor, snapshot.now);
+    commit.audit.push(audit.because(&*scheduled.reason).changing(change));
+    teardown::take_down(&mut commit, snapshot, *leaving);
+    let running = Deletion { state: DeletionState::Running, ..scheduled.clone() };
+    enter(&mut commit, scheduled, running, snapshot.now);
+    Ok(commit)
+}
+
+/// Takes a resource down as a member of the running deletion of its project.
+pub fn start_member(snapshot: &ResourceSnapshot, container: &Deletion, actor: &Actor) -> Commit {
+    let mut commit = Commit::default();
+    let resource = &snapshot.resource;
+    let own = snapshot.deletion.as_ref().filter(|deletion| deletion.id != container.id);
+    match own {
+        Some(retrying) if Scope::of(retrying) == Scope::Attempt => {
+            superseded(&mut commit, snapshot, retrying);
         }
+        // It has a deletion of its own, which begins or runs by itself.
+        Some(_) => return commit,
+        None => {}
     }
+    if resource.deletion_id != Some(container.id) {
+        let member = Resource { deletion_id: Some(container.id), ..resource.clone() };
+        commit.writes.push(Write::Broker(BrokerWrite::ResourceUpdate(member)));
+    }
+    if let DeletionRequest::Accepted(leaving) = snapshot.attempt.request_deletion(snapshot.now) {
+        let why = format!("deleted with its project by {}", container.requested_by);
+        let change = teardown::first_phase(snapshot, &leaving, why);
+        let revision: Revision = change.revision;
+        let about = About::new(resource.id).of(resource.project_id).at(revision);
+        let audit = AuditEntry::new(DELETE, actor, about, snapshot.now)
+            .because(&*container.reason)
+            .with(json!({ "deletion_id": container.id, "phase": snapshot.attempt.phase() }))
+            .changing(change);
+        commit.audit.push(audit);
+        teardown::take_down(&mut commit, snapshot, *leaving);
+    }
+    commit
 }
 
 #[cfg(test)]
-mod tests {
-    use uuid::Uuid;
-
-    use super::*;
-    use crate::broker::phase::Phase;
-    use crate::broker::{BrokerWrite, event};
-    use crate::fixtures::{mk_actor, mk_deletion, mk_snapshot, mk_token};
-    use crate::nodes::NodesWrite;
-
-    fn ask(snapshot: &ResourceSnapshot) -> Requested {
-        let id = DeletionId::new(Uuid::from_u128(500));
-        request(snapshot, id, &Reason::parse("no longer needed").unwrap(), &mk_actor()).unwrap()
-    }
-
-    /// Invariant 9: the request revokes the unconsumed token.
-    #[test]
-    fn asking_for_deletion_revokes_the_unconsumed_token() {
-        let mut snapshot = mk_snapshot(Phase::Enrolling);
-        snapshot.token = Some(mk_token(1_000, 1_100, 2_000));
-        let requested = ask(&snapshot);
-        let revoked = requested.commit.writes.iter().any(
-            |write| matches!(write, Write::Nodes(NodesWrite::TokenUpdate(token)) if token.revoked_at == Some(snapshot.now)),
-        );
-        assert!(revoked);
-        assert_eq!(requested.commit.events[0].event_type, event::DELETING);
-    }
-
-    #[test]
-    fn a_second_request_answers_with_the_first_deletion_and_writes_nothing() {
-        for phase in [Phase::Deregistering, Phase::Deprovisioning, Phase::Deleted] {
-            let mut snapshot = mk_snapshot(phase);
-            let first = mk_deletion(&snapshot);
-            snapshot.resource.deletion_id = Some(first.id);
-            snapshot.deletion = Some(first.clone());
-            let requested = ask(&snapshot);
-            assert_eq!(requested.deletion_id, first.id);
-            assert!(requested.commit.is_empty());
-        }
-    }
-
-    #[test]
-    fn a_failed_resource_can_be_deleted() {
-        let requested = ask(&mk_snapshot(Phase::Failed));
-        assert!(requested.commit.writes.iter().any(
-            |write| matches!(write, Write::Broker(BrokerWrite::AttemptUpdate(attempt)) if attempt.phase() == Phase::Deregistering)
-        ));
-    }
-
-    #[test]
-    fn deleting_what_is_being_retried_takes_the_whole_resource() {
-        let mut snapshot = mk_snapshot(Phase::Deprovisioning);
-        let retrying = Deletion { target: snapshot.attempt.id().into(), ..mk_deletion(&snapshot) };
-        snapshot.resource.deletion_id = Some(retrying.id);
-        snapshot.deletion = Some(retrying.clone());
-        let requested = ask(&snapshot);
-        assert_ne!(requested.deletion_id, retrying.id);
-        let [
-            Write::Deletion(DeletionWrite::DeletionInsert(new)),
-            Write::Broker(BrokerWrite::ResourceUpdate(resource)),
-            Write::Deletion(DeletionWrite::DeletionUpdate(old)),
-        ] = &requested.commit.writes[..]
-        else {
-            panic!("{:?}", requested.commit)
-        };
-        assert_eq!(Scope::of(new), Scope::Resource);
-        assert_eq!(resource.deletion_id, Some(new.id));
-        assert_eq!((old.id, old.state), (retrying.id, DeletionState::Cancelled));
-        assert!(requested.commit.events.is_empty(), "it was announced already");
-    }
-}
+mod tests;

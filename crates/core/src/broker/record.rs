@@ -21,13 +21,15 @@ use crate::broker::waiting::{heartbeat_deadline, phase_deadline};
 use crate::broker::{deletion_verification, event, flapping, retry};
 use crate::catalog::blueprint_version::Engine;
 use crate::commit::{Commit, Recheck, Release, StateChange, Write};
-use crate::deletion::DeletionWrite;
-use crate::deletion::record::{Deletion, DeletionState};
+use crate::deletion::door::entry;
+use crate::deletion::record::Deletion;
+use crate::deletion::write::enter;
 use crate::error::Refusal;
 use crate::event::Event;
 use crate::ids::{ClaimToken, DrainId, Revision};
 use crate::nodes::NodesWrite;
 use crate::nodes::drain;
+use crate::subject::SubjectKind;
 use crate::text::{storable, storable_value};
 use crate::time::Timestamp;
 
@@ -207,12 +209,11 @@ pub(crate) fn release(commit: &mut Commit, snapshot: &ResourceSnapshot, actor: &
         None => Resource { deleted_at: Some(now), ..snapshot.resource.clone() },
     };
     commit.writes.push(Write::Broker(BrokerWrite::ResourceUpdate(resource)));
-    if let Some(deletion) = &snapshot.deletion {
-        commit.writes.push(Write::Deletion(DeletionWrite::DeletionUpdate(Deletion {
-            state: DeletionState::Done,
-            done_at: Some(now),
-            ..deletion.clone()
-        })));
+    // The deletion of a project ends when everything in it is gone, not with a member.
+    let own = |deletion: &&Deletion| deletion.target.kind != SubjectKind::Project;
+    if let Some(deletion) = snapshot.deletion.as_ref().filter(own) {
+        commit.audit.push(entry("deletion.done", deletion, actor, now));
+        enter(commit, deletion, deletion.clone().done(now), now);
     }
     if let Some(next) = successor {
         let changed = retry::changed(&snapshot.attempt, &next);

@@ -3,6 +3,7 @@
 //! on record with its reason.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -18,6 +19,7 @@ use crate::broker::snapshot::{DeclareSnapshot, ResourceSnapshot};
 use crate::broker::teardown::{self, Order, Scope};
 use crate::catalog::parameters::ParameterValues;
 use crate::commit::{Commit, Write};
+use crate::deletion::record::DeletionState;
 use crate::error::{ErrorKind, Refusal};
 use crate::event::derive_id;
 use crate::ids::{DeletionId, ProvisionedResourceId};
@@ -64,7 +66,9 @@ pub fn request(
 }
 
 const fn order<'a>(deletion_id: DeletionId, reason: &'a Reason, actor: &'a Actor) -> Order<'a> {
-    Order { scope: Scope::Attempt, deletion_id, reason, actor, verb: "resource.retry" }
+    // The failed attempt stays on record as long as its resource.
+    let retention = Duration::ZERO;
+    Order { scope: Scope::Attempt, deletion_id, reason, actor, verb: "resource.retry", retention }
 }
 
 /// The same with corrections, which are checked like a declaration.
@@ -114,6 +118,15 @@ pub fn request_corrected(
 /// The attempt on its way out, and the record of its failure if it has none yet.
 fn stuck(snapshot: &ResourceSnapshot) -> Result<(ProvisionedResource, Option<Write>), Refusal> {
     let attempt = &snapshot.attempt;
+    if let Some(deletion) = &snapshot.deletion
+        && deletion.state == DeletionState::Scheduled
+    {
+        let message = format!(
+            "resource `{}` is scheduled for deletion; to keep it and try again, first `slipway deletion cancel {}`",
+            snapshot.resource.handle, deletion.id
+        );
+        return Err(Refusal::new(ErrorKind::Leaving, message));
+    }
     let given_up = |blocker: &&Blocker| {
         use BlockerCode::{NodeLeft, NodeSilent, TokenCapReached};
         matches!(blocker.code, NodeLeft | NodeSilent | TokenCapReached)
@@ -259,9 +272,11 @@ mod tests {
     fn a_retry_takes_the_attempt_down_and_keeps_the_resource() {
         let snapshot = mk_snapshot(Phase::Failed);
         let commit = ask(&snapshot).unwrap();
-        let Write::Deletion(DeletionWrite::DeletionInsert(deletion)) = &commit.writes[0] else {
-            panic!("{commit:?}")
-        };
+        let inserted = commit.writes.iter().find_map(|write| match write {
+            Write::Deletion(DeletionWrite::DeletionInsert(deletion)) => Some(deletion),
+            _ => None,
+        });
+        let deletion = inserted.unwrap();
         assert_eq!(Scope::of(deletion), Scope::Attempt);
         assert_eq!(deletion.target, snapshot.attempt.id().into());
         assert!(commit.writes.iter().any(

@@ -142,6 +142,8 @@ pub struct LabelFact {
 pub struct DeclareSnapshot {
     pub now: Timestamp,
     pub project: Option<ProjectId>,
+    /// The project is being deleted, or will be: nothing new may be put into it.
+    pub project_leaving: bool,
     pub blueprint: Option<BlueprintVersion>,
     /// The version is retired: nothing new may be made from it.
     pub blueprint_retired: bool,

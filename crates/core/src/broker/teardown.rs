@@ -2,6 +2,8 @@
 //! record, the first teardown phase, the event and the revocation of the token,
 //! in one commit.
 
+use std::time::Duration;
+
 use serde_json::json;
 
 use crate::access::audit::{About, Actor, AuditEntry};
@@ -11,12 +13,12 @@ use crate::broker::event;
 use crate::broker::resource::Resource;
 use crate::broker::snapshot::ResourceSnapshot;
 use crate::commit::{Commit, StateChange, Write};
-use crate::deletion::DeletionWrite;
 use crate::deletion::record::{Deletion, DeletionState};
+use crate::deletion::write;
 use crate::ids::{DeletionId, Revision};
 use crate::nodes::NodesWrite;
 use crate::nodes::token::BootstrapToken;
-use crate::subject::{Subject, SubjectKind};
+use crate::subject::SubjectKind;
 use crate::text::Reason;
 
 /// How much is taken down.
@@ -48,6 +50,8 @@ pub(crate) struct Order<'a> {
     pub(crate) actor: &'a Actor,
     /// The audit verb.
     pub(crate) verb: &'static str,
+    /// How long what it takes down is kept on record.
+    pub(crate) retention: Duration,
 }
 
 /// Records the order; `leaving` is the attempt after the request.
@@ -56,22 +60,39 @@ pub(crate) fn begin(
     leaving: ProvisionedResource,
     order: Order<'_>,
 ) -> Commit {
-    let now = snapshot.now;
-    let revision = leaving.revision().next();
-    let change = StateChange {
+    let change = first_phase(snapshot, &leaving, format!("{} by {}", order.verb, order.actor.name));
+    let mut commit = order_only(snapshot, order, change.revision, Some(change));
+    take_down(&mut commit, snapshot, leaving);
+    commit
+}
+
+/// The change of the attempt's state; `why` says what asked for it.
+pub(crate) fn first_phase(
+    snapshot: &ResourceSnapshot,
+    leaving: &ProvisionedResource,
+    why: String,
+) -> StateChange {
+    StateChange {
         subject: leaving.id().into(),
-        revision,
-        at: now,
+        revision: leaving.revision().next(),
+        at: snapshot.now,
         from: Some(snapshot.attempt.phase().as_str()),
         to: leaving.phase().as_str(),
-        why: format!("{} by {}", order.verb, order.actor.name),
-    };
-    let mut commit = order_only(snapshot, order, revision, Some(change));
-    commit.events.push(event::announce(event::DELETING, &leaving, revision, now));
+        why,
+    }
+}
+
+/// The first teardown phase, its event, and the revocation of the token.
+pub(crate) fn take_down(
+    commit: &mut Commit,
+    snapshot: &ResourceSnapshot,
+    leaving: ProvisionedResource,
+) {
+    let revision = leaving.revision().next();
+    commit.events.push(event::announce(event::DELETING, &leaving, revision, snapshot.now));
     commit.wakes.push(leaving.id().into());
     commit.writes.push(Write::Broker(BrokerWrite::AttemptUpdate(leaving)));
     commit.writes.extend(revoked(snapshot));
-    commit
 }
 
 /// Revokes the unused token: no node may enrol for an attempt in teardown.
@@ -80,6 +101,32 @@ pub(crate) fn revoked(snapshot: &ResourceSnapshot) -> Option<Write> {
     let token = snapshot.token.as_ref().filter(unused)?;
     let revoked = BootstrapToken { revoked_at: Some(snapshot.now), ..token.clone() };
     Some(Write::Nodes(NodesWrite::TokenUpdate(revoked)))
+}
+
+/// The record of the order, running.
+pub(crate) fn deletion(snapshot: &ResourceSnapshot, order: Order<'_>) -> Deletion {
+    let resource = &snapshot.resource;
+    Deletion {
+        id: order.deletion_id,
+        target: match order.scope {
+            Scope::Resource => resource.id.into(),
+            Scope::Attempt => snapshot.attempt.id().into(),
+        },
+        name: resource.handle.to_string(),
+        project_id: Some(resource.project_id),
+        state: DeletionState::Running,
+        requested_by: order.actor.name.clone(),
+        reason: order.reason.as_str().to_owned(),
+        parent: None,
+        cascade: false,
+        resources: i64::from(order.scope == Scope::Resource),
+        revision: Revision::FIRST,
+        requested_at: snapshot.now,
+        scheduled_for: None,
+        done_at: None,
+        retention: order.retention,
+        restorable_until: None,
+    }
 }
 
 /// Only the deletion record and its audit entry, which announces the change of the
@@ -91,39 +138,20 @@ pub(crate) fn order_only(
     change: Option<StateChange>,
 ) -> Commit {
     let (now, resource, attempt) = (snapshot.now, &snapshot.resource, &snapshot.attempt);
-    let the_attempt = Subject::from(attempt.id());
-    let the_resource = Subject::from(resource.id);
-    let (target, members) = match order.scope {
-        Scope::Resource => (the_resource, vec![the_resource, the_attempt]),
-        Scope::Attempt => (the_attempt, vec![the_attempt]),
-    };
-    let deletion = Deletion {
-        id: order.deletion_id,
-        target,
-        state: DeletionState::Running,
-        requested_by: order.actor.name.clone(),
-        reason: order.reason.as_str().to_owned(),
-        members,
-        revision: Revision::FIRST,
-        requested_at: now,
-        done_at: None,
-        // Grace is 0: the teardown touches the substrate at once, and cannot be undone.
-        restorable_until: None,
-    };
+    let deletion = deletion(snapshot, order);
     let subject = About::new(resource.id).of(resource.project_id).at(revision);
     let audit = AuditEntry::new(order.verb, order.actor, subject, now)
         .because(order.reason.as_str())
         .with(json!({ "deletion_id": order.deletion_id, "phase": attempt.phase() }));
     let audit = AuditEntry { change, ..audit };
-    Commit {
-        writes: vec![
-            Write::Deletion(DeletionWrite::DeletionInsert(deletion)),
-            Write::Broker(BrokerWrite::ResourceUpdate(Resource {
-                deletion_id: Some(order.deletion_id),
-                ..resource.clone()
-            })),
-        ],
+    let mut commit = Commit {
+        writes: vec![Write::Broker(BrokerWrite::ResourceUpdate(Resource {
+            deletion_id: Some(order.deletion_id),
+            ..resource.clone()
+        }))],
         audit: vec![audit],
         ..Commit::default()
-    }
+    };
+    write::begin(&mut commit, deletion);
+    commit
 }

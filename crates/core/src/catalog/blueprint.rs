@@ -9,9 +9,10 @@ use crate::catalog::name::document;
 use crate::catalog::parameters::{Parameter, ParameterSchema, shown};
 use crate::catalog::{CatalogWrite, Name};
 use crate::commit::Commit;
+use crate::deletion::request::Deletable;
 use crate::error::{ErrorKind, Refusal, or_fault};
 use crate::ids::{BlueprintId, BlueprintVersionId, DeletionId, Revision};
-use crate::kind::{Removal, about, audited, existing, free, kind, removed, unknown};
+use crate::kind::{about, audited, existing, free, kind, unknown};
 use crate::precondition::Expected;
 use crate::time::Timestamp;
 
@@ -253,30 +254,31 @@ pub fn update(
 }
 
 /// What is installed on clusters stays there.
-pub fn delete(
-    snapshot: &BlueprintSnapshot,
-    removal: &Removal,
-    actor: &Actor,
-) -> Result<Commit, Refusal> {
-    let blueprint = existing(&snapshot.blueprint, removal.expected)?;
-    let BlueprintUsers { count, names } = &snapshot.users;
-    if *count > 0 {
-        return Err(Refusal::new(
-            ErrorKind::BlueprintInUse,
-            format!(
-                "{count} resource(s) are made from blueprint `{}`, such as {}; delete them and wait until their absence is proven a second time, one lease after Deleted",
-                blueprint.slug,
-                names.join(", ")
-            ),
-        )
-        .with(json!({ "resources": count, "names": names })));
+impl Deletable for Blueprint {
+    type Snapshot = BlueprintSnapshot;
+    const DELETE: &'static str = "blueprint.delete";
+
+    fn found(snapshot: &BlueprintSnapshot) -> (&Option<Self>, Timestamp) {
+        (&snapshot.blueprint, snapshot.now)
     }
-    let write = CatalogWrite::BlueprintUpdate(Blueprint {
-        deletion_id: Some(removal.deletion_id),
-        deleted_at: Some(snapshot.now),
-        ..blueprint.clone()
-    });
-    Ok(removed(write, "blueprint.delete", about(blueprint), actor, snapshot.now, removal))
+
+    fn name(&self) -> &str {
+        self.slug.as_str()
+    }
+
+    fn free(&self, snapshot: &BlueprintSnapshot, _cascade: bool) -> Result<(), Refusal> {
+        let BlueprintUsers { count, names } = &snapshot.users;
+        if *count == 0 {
+            return Ok(());
+        }
+        let message = format!(
+            "{count} resource(s) are made from blueprint `{}`, such as {}; delete them and wait until their absence is proven a second time, one lease after Deleted",
+            self.slug,
+            names.join(", ")
+        );
+        let details = json!({ "resources": count, "names": names });
+        Err(Refusal::new(ErrorKind::BlueprintInUse, message).with(details))
+    }
 }
 
 /// The version that a publication led to.
@@ -379,7 +381,9 @@ mod tests {
     use crate::catalog::blueprint_version::{CompositeScope, CompositeType};
     use crate::catalog::parameters::ParameterType;
     use crate::commit::Write;
-    use crate::fixtures::catalog::{mk_blueprint, mk_content, mk_removal, mk_version};
+    use crate::deletion::door::Door;
+    use crate::deletion::request::request;
+    use crate::fixtures::catalog::{mk_ask, mk_blueprint, mk_content, mk_version};
     use crate::fixtures::{at, mk_actor};
 
     fn submitted() -> SubmittedContent {
@@ -588,16 +592,20 @@ mod tests {
     #[test]
     fn a_blueprint_stays_while_a_resource_is_made_from_it() {
         let free = snapshot(None);
-        let commit = delete(&free, &mk_removal(), &mk_actor()).unwrap();
+        let delete = |snapshot: &BlueprintSnapshot| {
+            let asked = request::<Blueprint>(snapshot, &Door::default(), &mk_ask(), &mk_actor());
+            asked.map(|asked| asked.commit)
+        };
+        let commit = delete(&free).unwrap();
         assert_eq!((commit.writes.len(), commit.audit.len()), (2, 1), "the row and the record");
         let names = vec!["shop/web-1".to_owned(), "shop/web-2".to_owned()];
         let used = BlueprintSnapshot { users: BlueprintUsers { count: 7, names }, ..free.clone() };
-        let refusal = delete(&used, &mk_removal(), &mk_actor()).unwrap_err();
+        let refusal = delete(&used).unwrap_err();
         assert_eq!(refusal.kind, ErrorKind::BlueprintInUse);
         assert!(refusal.message.starts_with("7 resource(s)"), "{refusal}");
         assert!(refusal.message.contains("such as shop/web-1, shop/web-2;"), "{refusal}");
         let gone = BlueprintSnapshot { blueprint: None, ..used };
-        let refusal = delete(&gone, &mk_removal(), &mk_actor()).unwrap_err();
+        let refusal = delete(&gone).unwrap_err();
         assert_eq!((refusal.kind, refusal.field), (ErrorKind::BlueprintNotFound, None));
     }
 }

@@ -5,9 +5,10 @@ use serde_json::{Map, Value, json};
 use crate::access::audit::Actor;
 use crate::catalog::{CatalogWrite, Name};
 use crate::commit::Commit;
+use crate::deletion::request::Deletable;
 use crate::error::{ErrorKind, Refusal};
 use crate::ids::{CloudId, DeletionId, Revision};
-use crate::kind::{Removal, about, audited, existing, free, kind, removed};
+use crate::kind::{about, audited, existing, free, kind};
 use crate::precondition::Expected;
 use crate::text::InvalidText;
 use crate::time::Timestamp;
@@ -135,34 +136,37 @@ pub fn update(
     Ok(audited(write, "cloud.update", about(cloud), actor, snapshot.now, details))
 }
 
-pub fn delete(
-    snapshot: &CloudSnapshot,
-    removal: &Removal,
-    actor: &Actor,
-) -> Result<Commit, Refusal> {
-    let cloud = existing(&snapshot.cloud, removal.expected)?;
-    if snapshot.credentials > 0 {
-        return Err(Refusal::new(
-            ErrorKind::CloudInUse,
-            format!(
-                "cloud `{}` still has {} credential(s); delete them first",
-                cloud.name, snapshot.credentials
-            ),
-        )
-        .with(json!({ "credentials": snapshot.credentials })));
+impl Deletable for Cloud {
+    type Snapshot = CloudSnapshot;
+    const DELETE: &'static str = "cloud.delete";
+
+    fn found(snapshot: &CloudSnapshot) -> (&Option<Self>, Timestamp) {
+        (&snapshot.cloud, snapshot.now)
     }
-    let write = CatalogWrite::CloudUpdate(Cloud {
-        deletion_id: Some(removal.deletion_id),
-        deleted_at: Some(snapshot.now),
-        ..cloud.clone()
-    });
-    Ok(removed(write, "cloud.delete", about(cloud), actor, snapshot.now, removal))
+
+    fn name(&self) -> &str {
+        self.name.as_str()
+    }
+
+    fn free(&self, snapshot: &CloudSnapshot, _cascade: bool) -> Result<(), Refusal> {
+        if snapshot.credentials == 0 {
+            return Ok(());
+        }
+        let message = format!(
+            "cloud `{}` still has {} credential(s); delete them first",
+            self.name, snapshot.credentials
+        );
+        let details = json!({ "credentials": snapshot.credentials });
+        Err(Refusal::new(ErrorKind::CloudInUse, message).with(details))
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::catalog::{mk_cloud, mk_removal};
+    use crate::deletion::door::Door;
+    use crate::deletion::request::request;
+    use crate::fixtures::catalog::{mk_ask, mk_cloud};
     use crate::fixtures::{at, mk_actor};
 
     fn parse(value: &Value) -> Result<Endpoint, InvalidText> {
@@ -189,12 +193,14 @@ mod tests {
     #[test]
     fn a_cloud_stays_while_credentials_refer_to_it() {
         let used = CloudSnapshot { now: at(1_000), cloud: Some(mk_cloud()), credentials: 2 };
-        let refusal = delete(&used, &mk_removal(), &mk_actor()).unwrap_err();
-        assert_eq!(refusal.kind, ErrorKind::CloudInUse);
+        let delete = |snapshot: &CloudSnapshot| {
+            request::<Cloud>(snapshot, &Door::default(), &mk_ask(), &mk_actor())
+        };
+        assert_eq!(delete(&used).unwrap_err().kind, ErrorKind::CloudInUse);
         let unused = CloudSnapshot { credentials: 0, ..used.clone() };
-        assert_eq!(delete(&unused, &mk_removal(), &mk_actor()).unwrap().writes.len(), 2);
+        assert_eq!(delete(&unused).unwrap().commit.writes.len(), 2);
         let gone = CloudSnapshot { cloud: None, ..used };
-        let refusal = delete(&gone, &mk_removal(), &mk_actor()).unwrap_err();
+        let refusal = delete(&gone).unwrap_err();
         assert_eq!((refusal.kind, refusal.field), (ErrorKind::CloudNotFound, None));
     }
 }

@@ -8,9 +8,10 @@ use crate::catalog::cloud::Cloud;
 use crate::catalog::project::Project;
 use crate::catalog::{CatalogWrite, Name};
 use crate::commit::Commit;
+use crate::deletion::request::Deletable;
 use crate::error::{ErrorKind, Refusal};
 use crate::ids::{CloudCredentialId, CloudId, DeletionId, ProjectId, Revision};
-use crate::kind::{Removal, about, audited, existing, free, kind, removed, unknown};
+use crate::kind::{about, audited, existing, free, kind, unknown};
 use crate::precondition::Expected;
 use crate::text::InvalidText;
 use crate::time::Timestamp;
@@ -160,28 +161,29 @@ pub fn update(
     Ok(audited(write, "credential.update", about(credential), actor, snapshot.now, details))
 }
 
-pub fn delete(
-    snapshot: &CredentialSnapshot,
-    removal: &Removal,
-    actor: &Actor,
-) -> Result<Commit, Refusal> {
-    let credential = existing(&snapshot.credential, removal.expected)?;
-    if snapshot.projects > 0 || snapshot.resources > 0 {
-        return Err(Refusal::new(
-            ErrorKind::CredentialInUse,
-            format!(
-                "credential `{}` is assigned to {} project(s) and used by {} resource(s); delete the resources and withdraw the credential first",
-                credential.name, snapshot.projects, snapshot.resources
-            ),
-        )
-        .with(json!({ "projects": snapshot.projects, "resources": snapshot.resources })));
+impl Deletable for Credential {
+    type Snapshot = CredentialSnapshot;
+    const DELETE: &'static str = "credential.delete";
+
+    fn found(snapshot: &CredentialSnapshot) -> (&Option<Self>, Timestamp) {
+        (&snapshot.credential, snapshot.now)
     }
-    let write = CatalogWrite::CredentialUpdate(Credential {
-        deletion_id: Some(removal.deletion_id),
-        deleted_at: Some(snapshot.now),
-        ..credential.clone()
-    });
-    Ok(removed(write, "credential.delete", about(credential), actor, snapshot.now, removal))
+
+    fn name(&self) -> &str {
+        self.name.as_str()
+    }
+
+    fn free(&self, snapshot: &CredentialSnapshot, _cascade: bool) -> Result<(), Refusal> {
+        if snapshot.projects == 0 && snapshot.resources == 0 {
+            return Ok(());
+        }
+        let message = format!(
+            "credential `{}` is assigned to {} project(s) and used by {} resource(s); delete the resources and withdraw the credential first",
+            self.name, snapshot.projects, snapshot.resources
+        );
+        let details = json!({ "projects": snapshot.projects, "resources": snapshot.resources });
+        Err(Refusal::new(ErrorKind::CredentialInUse, message).with(details))
+    }
 }
 
 /// A credential, a project, both locked against deletion, and the assignment.
@@ -241,7 +243,9 @@ mod tests {
 
     use super::*;
     use crate::commit::Write;
-    use crate::fixtures::catalog::{mk_cloud, mk_credential, mk_project, mk_removal};
+    use crate::deletion::door::Door;
+    use crate::deletion::request::request;
+    use crate::fixtures::catalog::{mk_ask, mk_cloud, mk_credential, mk_project};
     use crate::fixtures::{at, mk_actor};
 
     fn of(mount: Option<&str>, path: Option<&str>) -> Result<Coordinates, InvalidText> {
@@ -281,12 +285,15 @@ mod tests {
 
     #[test]
     fn a_credential_in_use_stays() {
+        let delete = |snapshot: &CredentialSnapshot| {
+            request::<Credential>(snapshot, &Door::default(), &mk_ask(), &mk_actor())
+        };
         for (projects, resources) in [(1, 0), (0, 1)] {
             let used = CredentialSnapshot { projects, resources, ..snapshot() };
-            let refusal = delete(&used, &mk_removal(), &mk_actor()).unwrap_err();
+            let refusal = delete(&used).unwrap_err();
             assert_eq!(refusal.kind, ErrorKind::CredentialInUse);
         }
-        assert!(delete(&snapshot(), &mk_removal(), &mk_actor()).is_ok());
+        assert!(delete(&snapshot()).is_ok());
     }
 
     #[test]

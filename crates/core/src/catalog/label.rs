@@ -9,9 +9,10 @@ use crate::broker::{BrokerWrite, Labelled};
 use crate::catalog::CatalogWrite;
 use crate::closed_set::closed_set;
 use crate::commit::{Commit, Write};
+use crate::deletion::request::Deletable;
 use crate::error::Refusal;
 use crate::ids::{DeletionId, LabelDefinitionId, Revision};
-use crate::kind::{Removal, about, audited, existing, free, kind, removed};
+use crate::kind::{about, audited, existing, free, kind};
 use crate::precondition::Expected;
 use crate::text::{InvalidText, Labels};
 use crate::time::Timestamp;
@@ -167,20 +168,27 @@ pub fn update(
     Ok(waking(audited(write, "label.update", about(label), actor, snapshot.now, details), tags))
 }
 
-/// Deletes the definition; labels with the key stay and no longer propagate.
-pub fn delete(
-    snapshot: &LabelSnapshot,
-    removal: &Removal,
-    actor: &Actor,
-) -> Result<Commit, Refusal> {
-    let label = existing(&snapshot.label, removal.expected)?;
-    let tags = label.propagate.then(|| label.key.clone());
-    let write = CatalogWrite::LabelUpdate(LabelDefinition {
-        deletion_id: Some(removal.deletion_id),
-        deleted_at: Some(snapshot.now),
-        ..label.clone()
-    });
-    Ok(waking(removed(write, "label.delete", about(label), actor, snapshot.now, removal), tags))
+/// Labels with the key stay and no longer propagate.
+impl Deletable for LabelDefinition {
+    type Snapshot = LabelSnapshot;
+    const DELETE: &'static str = "label.delete";
+
+    fn found(snapshot: &LabelSnapshot) -> (&Option<Self>, Timestamp) {
+        (&snapshot.label, snapshot.now)
+    }
+
+    fn name(&self) -> &str {
+        self.key.as_str()
+    }
+
+    fn leaving(&self) -> Vec<Write> {
+        let tags = self.propagate.then(|| wake_labelled(Labelled::Label(self.key.clone())));
+        tags.into_iter().collect()
+    }
+
+    fn free(&self, _snapshot: &LabelSnapshot, _cascade: bool) -> Result<(), Refusal> {
+        Ok(())
+    }
 }
 
 /// Wakes what has or had a cloud tag of this label.
@@ -199,8 +207,10 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::deletion::door::Door;
+    use crate::deletion::request::request;
     use crate::error::ErrorKind;
-    use crate::fixtures::catalog::{mk_label, mk_removal};
+    use crate::fixtures::catalog::{mk_ask, mk_label};
     use crate::fixtures::{at, mk_actor};
 
     fn labels() -> impl Strategy<Value = Labels> {
@@ -255,13 +265,18 @@ mod tests {
         assert_eq!(refusal.kind, ErrorKind::RevisionStale);
         let absent = LabelSnapshot { label: None, ..there };
         assert!(define(&absent, &new, &mk_actor()).is_ok());
-        let refusal = delete(&absent, &mk_removal(), &mk_actor()).unwrap_err();
+        let refusal = request::<LabelDefinition>(&absent, &Door::default(), &mk_ask(), &mk_actor())
+            .unwrap_err();
         assert_eq!(refusal.kind, ErrorKind::LabelNotFound);
     }
 
     /// Only a tag that comes or goes changes a composite.
     #[test]
     fn a_change_of_a_cloud_tag_wakes_what_has_the_label() {
+        let delete = |there: &LabelSnapshot| {
+            let asked = request::<LabelDefinition>(there, &Door::default(), &mk_ask(), &mk_actor());
+            asked.map(|asked| asked.commit)
+        };
         let wakes = |commit: Result<Commit, Refusal>| {
             let key = mk_label().key;
             commit.unwrap().writes.contains(&wake_labelled(Labelled::Label(key)))
@@ -277,7 +292,7 @@ mod tests {
             let absent = LabelSnapshot { now: at(1_000), label: None };
             assert_eq!(wakes(define(&absent, &new, &mk_actor())), propagate);
             let there = LabelSnapshot { label: Some(label), ..absent };
-            assert_eq!(wakes(delete(&there, &mk_removal(), &mk_actor())), propagate);
+            assert_eq!(wakes(delete(&there)), propagate);
             for changed in [None, Some(propagate), Some(!propagate)] {
                 let commit = update(&there, Some("x"), changed, Expected::Any, &mk_actor());
                 assert_eq!(wakes(commit), changed == Some(!propagate), "{changed:?}");

@@ -7,9 +7,10 @@ use crate::broker::Labelled;
 use crate::catalog::label::wake_labelled;
 use crate::catalog::{CatalogWrite, Name};
 use crate::commit::Commit;
+use crate::deletion::request::{Contents, Deletable};
 use crate::error::{ErrorKind, Refusal};
 use crate::ids::{DeletionId, ProjectId, Revision};
-use crate::kind::{Removal, audited, existing, free, kind, removed};
+use crate::kind::{audited, existing, free, kind};
 use crate::nodes::mesh::MeshCidr;
 use crate::precondition::Expected;
 use crate::text::Labels;
@@ -42,6 +43,8 @@ pub struct ProjectSnapshot {
     pub resources: i64,
     /// Registered nodes that have an address of its mesh.
     pub mesh_nodes: i64,
+    /// Its namespace on a cluster is not proven gone.
+    pub has_namespace: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -133,30 +136,39 @@ pub fn mesh_in_use(project: &str, cidr: MeshCidr, nodes: i64) -> Refusal {
     .with(json!({ "nodes": nodes }))
 }
 
-/// Resources keep a project from being deleted. Assignments do not: they are
-/// permissions of the project and disappear with it.
-pub fn delete(
-    snapshot: &ProjectSnapshot,
-    removal: &Removal,
-    actor: &Actor,
-) -> Result<Commit, Refusal> {
-    let project = existing(&snapshot.project, removal.expected)?;
-    if snapshot.resources > 0 {
-        return Err(Refusal::new(
-            ErrorKind::ProjectNotEmpty,
-            format!(
-                "project `{}` still has {} resource(s); delete them and wait until they are gone",
-                project.name, snapshot.resources
-            ),
-        )
-        .with(json!({ "resources": snapshot.resources })));
+/// Resources keep a project from being deleted, unless they are to go with it.
+/// Assignments do not: they are permissions of the project and disappear with it.
+impl Deletable for Project {
+    type Snapshot = ProjectSnapshot;
+    const DELETE: &'static str = "project.delete";
+
+    fn found(snapshot: &ProjectSnapshot) -> (&Option<Self>, Timestamp) {
+        (&snapshot.project, snapshot.now)
     }
-    let write = CatalogWrite::ProjectUpdate(Project {
-        deletion_id: Some(removal.deletion_id),
-        deleted_at: Some(snapshot.now),
-        ..project.clone()
-    });
-    Ok(removed(write, "project.delete", about(project.id), actor, snapshot.now, removal))
+
+    fn name(&self) -> &str {
+        self.name.as_str()
+    }
+
+    fn project(&self) -> Option<ProjectId> {
+        Some(self.id)
+    }
+
+    fn contents(snapshot: &ProjectSnapshot) -> Contents {
+        Contents { resources: snapshot.resources, outside: snapshot.has_namespace }
+    }
+
+    fn free(&self, snapshot: &ProjectSnapshot, cascade: bool) -> Result<(), Refusal> {
+        if cascade || snapshot.resources == 0 {
+            return Ok(());
+        }
+        let message = format!(
+            "project `{}` still has {} resource(s); delete them and wait until they are gone, or delete them with the project (`--cascade`)",
+            self.name, snapshot.resources
+        );
+        let details = json!({ "resources": snapshot.resources });
+        Err(Refusal::new(ErrorKind::ProjectNotEmpty, message).with(details))
+    }
 }
 
 /// The audit of a project is part of what its bound keys read.
@@ -168,12 +180,14 @@ fn about(id: ProjectId) -> About {
 mod tests {
     use super::*;
     use crate::commit::Write;
-    use crate::deletion::DeletionWrite;
-    use crate::fixtures::catalog::{mk_project, mk_removal};
+    use crate::deletion::door::{Ask, Door};
+    use crate::deletion::request::request;
+    use crate::fixtures::catalog::{mk_ask, mk_project};
     use crate::fixtures::{at, mk_actor};
 
     fn snapshot(resources: i64) -> ProjectSnapshot {
-        ProjectSnapshot { now: at(1_000), project: Some(mk_project()), resources, mesh_nodes: 0 }
+        let project = Some(mk_project());
+        ProjectSnapshot { now: at(1_000), project, resources, mesh_nodes: 0, has_namespace: false }
     }
 
     #[test]
@@ -193,19 +207,13 @@ mod tests {
 
     #[test]
     fn a_project_with_resources_stays_and_says_how_many() {
-        let refusal = delete(&snapshot(3), &mk_removal(), &mk_actor()).unwrap_err();
+        let ask = mk_ask();
+        let refusal = request::<Project>(&snapshot(3), &Door::default(), &ask, &mk_actor());
+        let refusal = refusal.unwrap_err();
         assert_eq!(refusal.kind, ErrorKind::ProjectNotEmpty);
         assert_eq!(refusal.details, Some(json!({ "resources": 3 })));
-    }
-
-    #[test]
-    fn a_deletion_has_its_record_and_its_reason() {
-        let commit = delete(&snapshot(0), &mk_removal(), &mk_actor()).unwrap();
-        assert!(
-            matches!(commit.writes[1], Write::Deletion(DeletionWrite::DeletionInsert(_))),
-            "{commit:?}"
-        );
-        assert_eq!(commit.audit[0].reason.as_deref(), Some("not needed"));
+        let cascade = Ask { cascade: true, ..ask };
+        assert!(request::<Project>(&snapshot(3), &Door::default(), &cascade, &mk_actor()).is_ok());
     }
 
     #[test]
@@ -236,8 +244,9 @@ mod tests {
         let change = ProjectChange::default();
         let refusal = update(&snapshot(0), &change, stale, &mk_actor()).unwrap_err();
         assert_eq!(refusal.kind, ErrorKind::RevisionStale);
-        let removal = Removal { expected: stale, ..mk_removal() };
-        let refusal = delete(&snapshot(0), &removal, &mk_actor()).unwrap_err();
+        let ask = Ask { expected: stale, ..mk_ask() };
+        let refusal = request::<Project>(&snapshot(0), &Door::default(), &ask, &mk_actor());
+        let refusal = refusal.unwrap_err();
         assert_eq!(refusal.kind, ErrorKind::RevisionStale);
     }
 

@@ -1,9 +1,14 @@
-//! Removal: the one record of every deletion, and leaks, that is objects outside
-//! that no row claims, or the reverse.
+//! Removal: the one record of every deletion, what a request for one passes, protection,
+//! and leaks, that is objects outside that no row claims, or the reverse.
 
+pub mod cancel;
+pub mod door;
+pub mod event;
 pub mod leak;
 pub mod orphans;
+pub mod protection;
 pub mod record;
+pub mod request;
 pub mod write;
 
 pub use write::DeletionWrite;

@@ -1,8 +1,21 @@
 //! Deletions: one record for each, whatever is deleted. It says what, by whom,
-//! why, with which members, and until when it can be restored.
+//! why, when it begins, and until when it can be restored. Its members are the rows
+//! that carry its id; the record has no list of them.
+//!
+//! ```text
+//!                    ┌─ cancelled
+//!  (grace) scheduled ┤
+//!                    └─ running ── done ── purging ── purged
+//!                                    └──── restored
+//! ```
+//!
+//! Without grace a deletion begins as running, and as done if nothing outside has to go
+//! first.
+
+use std::time::Duration;
 
 use crate::closed_set::closed_set;
-use crate::ids::{DeletionId, Revision};
+use crate::ids::{DeletionId, ProjectId, Revision};
 use crate::subject::Subject;
 use crate::time::Timestamp;
 
@@ -19,17 +32,80 @@ closed_set!(
     }
 );
 
+impl DeletionState {
+    /// Whether a deletion in this state may enter the other one. Nothing leaves the states
+    /// that end it, and purging is the point of no return.
+    pub const fn may_become(self, next: Self) -> bool {
+        use DeletionState::{Cancelled, Done, Purged, Purging, Restored, Running, Scheduled};
+        matches!(
+            (self, next),
+            (Scheduled, Running | Done | Cancelled)
+                // The teardown of a retry, if the resource is deleted meanwhile.
+                | (Running, Done | Cancelled)
+                | (Done, Purging | Restored)
+                | (Purging, Purged)
+        )
+    }
+
+    /// Whether its target is leaving, or will.
+    pub const fn is_open(self) -> bool {
+        matches!(self, Self::Scheduled | Self::Running)
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Deletion {
     pub id: DeletionId,
     pub target: Subject,
+    /// The name of the target at the request; the row may be gone.
+    pub name: String,
+    /// The project that the target is or belongs to.
+    pub project_id: Option<ProjectId>,
     pub state: DeletionState,
     pub requested_by: String,
     pub reason: String,
-    /// Everything that goes with it, the target too.
-    pub members: Vec<Subject>,
+    /// The deletion of a container that took this one over, and begins it with itself.
+    pub parent: Option<DeletionId>,
+    /// It takes down what is in its target, too.
+    pub cascade: bool,
+    /// How many resources it takes down, counted at the request.
+    pub resources: i64,
     pub revision: Revision,
     pub requested_at: Timestamp,
+    /// When its grace ends. Until then nothing changes, and cancelling it is the restore.
+    pub scheduled_for: Option<Timestamp>,
     pub done_at: Option<Timestamp>,
+    /// How long its members are kept once it is done.
+    pub retention: Duration,
     pub restorable_until: Option<Timestamp>,
+}
+
+impl Deletion {
+    /// As it is done: restorable for as long as its members are kept.
+    #[must_use]
+    pub fn done(self, now: Timestamp) -> Self {
+        Self {
+            state: DeletionState::Done,
+            done_at: Some(now),
+            restorable_until: Some(now.plus(self.retention)),
+            ..self
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_leaves_an_end_and_purging_has_no_way_back() {
+        use DeletionState::*;
+        for end in [Purged, Cancelled, Restored] {
+            assert!(DeletionState::ALL.iter().all(|next| !end.may_become(*next)), "{end}");
+        }
+        let after_purging: Vec<_> =
+            DeletionState::ALL.iter().filter(|next| Purging.may_become(**next)).collect();
+        assert_eq!(after_purging, [&Purged]);
+        assert!(!Running.may_become(Restored), "what is being taken down cannot come back");
+    }
 }

@@ -1,17 +1,65 @@
 //! What decisions write about deletions and leaks.
 
+use crate::commit::{Commit, Write};
+use crate::deletion::event;
 use crate::deletion::leak::LeakRecord;
+use crate::deletion::protection::Protection;
 use crate::deletion::record::Deletion;
-use crate::subject::Subject;
+use crate::ids::{DeletionId, ProjectId, Revision};
+use crate::subject::{Subject, SubjectKind};
+use crate::time::Timestamp;
 
 /// One row. An update names the revision in the record.
 #[derive(Debug, Clone, PartialEq)]
 pub enum DeletionWrite {
     DeletionInsert(Deletion),
     DeletionUpdate(Deletion),
+    Mark(Mark),
+    /// Marks the live resources of a project that no deletion has marked, and makes the
+    /// scheduled deletions of the others children of this one.
+    MarkMembers(Members),
+    /// Takes the marks of a deletion back, from every row that carries its id, and leaves
+    /// its children to themselves. Names what is deleted: that, and what may be in it,
+    /// can carry the id.
+    Unmark(DeletionId, SubjectKind),
+    /// Inserts or replaces the protection of its subject.
+    Protect(Protection),
+    Unprotect(Subject),
     /// Inserted once per id; a resolved leak that is seen again is reopened.
     LeakInsert(LeakRecord),
     /// The objects that a loop found for this subject are proven gone: resolves
     /// its open leak records now.
     LeaksResolve(Subject),
+}
+
+/// Marks a row as leaving or deleted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mark {
+    pub subject: Subject,
+    /// The revision of the row that was read.
+    pub revision: Revision,
+    pub deletion_id: Option<DeletionId>,
+    pub deleted_at: Option<Timestamp>,
+}
+
+/// The resources of a project, as members of its deletion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Members {
+    pub project: ProjectId,
+    pub deletion_id: DeletionId,
+}
+
+/// Writes a new deletion and announces its first state.
+pub(crate) fn begin(commit: &mut Commit, deletion: Deletion) {
+    commit.events.push(event::announce(&deletion, deletion.revision, deletion.requested_at));
+    commit.writes.push(Write::Deletion(DeletionWrite::DeletionInsert(deletion)));
+}
+
+/// Writes a deletion as it becomes, and announces its state if that is another one.
+pub(crate) fn enter(commit: &mut Commit, before: &Deletion, after: Deletion, now: Timestamp) {
+    if after.state != before.state {
+        debug_assert!(before.state.may_become(after.state), "{before:?} → {}", after.state);
+        commit.events.push(event::announce(&after, before.revision.next(), now));
+    }
+    commit.writes.push(Write::Deletion(DeletionWrite::DeletionUpdate(after)));
 }

@@ -11,9 +11,10 @@ use crate::catalog::Name;
 use crate::catalog::blueprint_version::Engine;
 use crate::catalog::project::Project;
 use crate::commit::Commit;
+use crate::deletion::request::Deletable;
 use crate::error::{ErrorKind, Refusal};
 use crate::ids::{ClusterId, DeletionId, ProjectId, Revision};
-use crate::kind::{Removal, about, audited, existing, free, kind, removed, unknown};
+use crate::kind::{about, audited, existing, free, kind, unknown};
 use crate::placement::PlacementWrite;
 use crate::placement::namespace::{NamespacePhase, NamespaceStatus};
 use crate::precondition::Expected;
@@ -296,33 +297,36 @@ pub fn update(
 }
 
 /// Only the row goes: what Slipway installed on the cluster stays there.
-pub fn delete(
-    snapshot: &ClusterSnapshot,
-    removal: &Removal,
-    actor: &Actor,
-) -> Result<Commit, Refusal> {
-    let cluster = existing(&snapshot.cluster, removal.expected)?;
-    let in_use = |text| Refusal::new(ErrorKind::ClusterInUse, text);
-    if cluster.engine == Engine::Local && cluster.substrate_uid.is_some() {
-        return Err(in_use(format!(
-            "cluster `{}` is served by `slipway up` itself, which would register it again at its next start; withdraw the projects from it instead",
-            cluster.name
-        )));
+impl Deletable for Cluster {
+    type Snapshot = ClusterSnapshot;
+    const DELETE: &'static str = "cluster.delete";
+
+    fn found(snapshot: &ClusterSnapshot) -> (&Option<Self>, Timestamp) {
+        (&snapshot.cluster, snapshot.now)
     }
-    let (projects, attempts) = (snapshot.projects, snapshot.attempts);
-    if projects > 0 || attempts > 0 {
-        return Err(in_use(format!(
+
+    fn name(&self) -> &str {
+        self.name.as_str()
+    }
+
+    fn free(&self, snapshot: &ClusterSnapshot, _cascade: bool) -> Result<(), Refusal> {
+        let in_use = |text| Refusal::new(ErrorKind::ClusterInUse, text);
+        if self.engine == Engine::Local && self.substrate_uid.is_some() {
+            return Err(in_use(format!(
+                "cluster `{}` is served by `slipway up` itself, which would register it again at its next start; withdraw the projects from it instead",
+                self.name
+            )));
+        }
+        let (projects, attempts) = (snapshot.projects, snapshot.attempts);
+        if projects == 0 && attempts == 0 {
+            return Ok(());
+        }
+        Err(in_use(format!(
             "{projects} project(s) are placed on cluster `{}` and {attempts} attempt(s) on it are not proven gone; delete their resources, then `slipway cluster unassign` each project (`slipway cluster assignments` lists them)",
-            cluster.name
+            self.name
         ))
-        .with(json!({ "projects": projects, "attempts": attempts })));
+        .with(json!({ "projects": projects, "attempts": attempts })))
     }
-    let write = PlacementWrite::ClusterDelete(Cluster {
-        deletion_id: Some(removal.deletion_id),
-        deleted_at: Some(snapshot.now),
-        ..cluster.clone()
-    });
-    Ok(removed(write, "cluster.delete", about(cluster), actor, snapshot.now, removal))
 }
 
 /// A project, its row locked (so that nobody declares into it meanwhile), its
@@ -495,7 +499,9 @@ mod tests {
 
     use super::*;
     use crate::commit::Write;
-    use crate::fixtures::catalog::{mk_cluster, mk_project, mk_removal};
+    use crate::deletion::door::Door;
+    use crate::deletion::request::request;
+    use crate::fixtures::catalog::{mk_ask, mk_cluster, mk_project};
     use crate::fixtures::{at, mk_actor};
 
     #[test]
@@ -555,12 +561,16 @@ mod tests {
 
     #[test]
     fn a_cluster_stays_while_something_is_on_it() {
-        let removal = mk_removal();
+        let ask = mk_ask();
         let refused = |snapshot: &ClusterSnapshot| {
-            delete(snapshot, &removal, &mk_actor()).map(|_| ()).unwrap_err().kind
+            request::<Cluster>(snapshot, &Door::default(), &ask, &mk_actor())
+                .map(|_| ())
+                .unwrap_err()
+                .kind
         };
         let free = managed();
-        let commit = delete(&free, &removal, &mk_actor()).unwrap();
+        let asked = request::<Cluster>(&free, &Door::default(), &ask, &mk_actor()).unwrap();
+        let commit = asked.commit;
         assert_eq!((commit.writes.len(), commit.audit.len()), (2, 1), "the row and the record");
         for used in [
             ClusterSnapshot { projects: 1, ..free.clone() },

@@ -8,8 +8,6 @@ use crate::placement::definitions::InstalledDefinitions;
 pub enum PlacementWrite {
     ClusterInsert(Cluster),
     ClusterUpdate(Cluster),
-    /// With the progress of definitions on it.
-    ClusterDelete(Cluster),
     ClusterAssignmentInsert(ClusterAssignment),
     ClusterAssignmentUpdate(ClusterAssignment),
     ClusterAssignmentDelete(ClusterAssignment),

@@ -36,7 +36,7 @@ use crate::error::Rejection;
 use crate::nodes;
 use crate::request::{
     Answered, Body, Call, Creation, Id, IfMatch, Made, Referring, Shown, Tagged, create_once,
-    located, text,
+    located, text, wanted,
 };
 use crate::state::ServerState;
 
@@ -147,8 +147,8 @@ pub(super) async fn delete(
     Id(id): Id<ResourceId>,
     IfMatch(expected): IfMatch,
 ) -> Answered {
-    let reason = call.query.get("reason");
-    let id = delete::delete_expecting(&call.context, &call.caller, id, reason, expected).await?;
+    let wanted = wanted(&call.query, expected)?;
+    let id = delete::delete(&call.context, &call.caller, id, wanted).await?;
     deletion::answer(&call, StatusCode::ACCEPTED, id).await
 }
 

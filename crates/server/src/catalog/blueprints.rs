@@ -2,9 +2,13 @@
 
 use axum::http::StatusCode;
 use slipway_app::catalog::blueprints;
+use slipway_app::catalog::port::BlueprintKey;
+use slipway_app::deletion::request;
 use slipway_core::catalog::blueprint::{self, SubmittedContent};
 use slipway_core::catalog::blueprint_version as composites;
 use slipway_core::catalog::parameters;
+use slipway_core::error::Refusal;
+use slipway_core::text::check_reference;
 use slipway_wire::catalog::{
     Blueprint, BlueprintVersion, CompositeType, CreateBlueprint, Parameter, ParameterSchema,
     ParameterType, PublishVersion, UpdateBlueprint,
@@ -13,7 +17,7 @@ use slipway_wire::catalog::{
 use crate::deletion;
 use crate::request::{
     Answered, Body, Call, Creation, Documented, IfMatch, Made, Referring, Segments, Shown, Tagged,
-    create_once, kind, text,
+    create_once, kind, text, wanted,
 };
 
 pub(super) async fn create(call: Call, new: Creation<CreateBlueprint>) -> Made {
@@ -42,8 +46,11 @@ pub(super) async fn delete(
     Segments([blueprint]): Segments<1>,
     IfMatch(expected): IfMatch,
 ) -> Answered {
-    let reason = call.query.get("reason");
-    let id = blueprints::delete(&call.context, &call.caller, &blueprint, reason, expected).await?;
+    check_reference("blueprint", &blueprint).map_err(Refusal::from)?;
+    let wanted = wanted(&call.query, expected)?;
+    let key = BlueprintKey { blueprint, version: None };
+    let id =
+        request::delete::<blueprint::Blueprint>(&call.context, &call.caller, &key, wanted).await?;
     deletion::answer(&call, StatusCode::OK, id).await
 }
 

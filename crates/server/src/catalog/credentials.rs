@@ -3,6 +3,8 @@
 use axum::http::StatusCode;
 use slipway_app::catalog::credentials;
 use slipway_app::catalog::port::CredentialFilter;
+use slipway_app::catalog::port::CredentialKey;
+use slipway_app::deletion::request;
 use slipway_core::catalog::credential;
 use slipway_core::error::Refusal;
 use slipway_core::ids::CloudCredentialId;
@@ -12,7 +14,7 @@ use slipway_wire::catalog::{CreateCredential, Credential, CredentialAssignment, 
 use crate::deletion;
 use crate::request::{
     Answered, Body, Call, Creation, Documented, Done, Id, IfMatch, Made, Referring, Segments,
-    Shown, kind, text,
+    Shown, kind, text, wanted,
 };
 
 pub(super) async fn create(call: Call, new: Creation<CreateCredential>) -> Made {
@@ -56,8 +58,10 @@ pub(super) async fn delete(
     Id(id): Id<CloudCredentialId>,
     IfMatch(expected): IfMatch,
 ) -> Answered {
-    let reason = call.query.get("reason");
-    let id = credentials::delete(&call.context, &call.caller, id, reason, expected).await?;
+    let wanted = wanted(&call.query, expected)?;
+    let key = CredentialKey::Existing(id);
+    let id = request::delete::<credential::Credential>(&call.context, &call.caller, &key, wanted)
+        .await?;
     deletion::answer(&call, StatusCode::OK, id).await
 }
 

@@ -2,12 +2,13 @@
 
 use axum::Json;
 use axum::http::StatusCode;
-use slipway_app::deletion::read;
+use slipway_app::deletion::port::Members;
+use slipway_app::deletion::{read, request};
 use slipway_core::deletion::record;
 use slipway_core::ids::DeletionId;
-use slipway_wire::deletion::{Deletion, DeletionMember};
+use slipway_wire::deletion::{CancelDeletion, Deletion, DeletionMember};
 
-use crate::request::{Answered, Call, Id, Referring, Untagged, located, text};
+use crate::request::{Answered, Body, Call, Id, Referring, Untagged, located, text};
 
 pub(super) async fn list(call: Call) -> Answered {
     let page = call.query.page()?;
@@ -16,43 +17,66 @@ pub(super) async fn list(call: Call) -> Answered {
 }
 
 pub(super) async fn get(call: Call, Id(id): Id<DeletionId>) -> Untagged<Deletion> {
-    let found = read::deletion(&call.context, &call.caller, id).await?;
-    Ok(Json(call.named(document(&found)).await?))
+    Ok(Json(shown(&call, id).await?))
+}
+
+pub(super) async fn cancel(
+    call: Call,
+    Id(id): Id<DeletionId>,
+    Body(body): Body<CancelDeletion>,
+) -> Untagged<Deletion> {
+    request::cancel(&call.context, &call.caller, id, body.reason.as_deref()).await?;
+    Ok(Json(shown(&call, id).await?))
 }
 
 /// The answer to a request that led to a deletion: the record and its location.
 pub(crate) async fn answer(call: &Call, status: StatusCode, id: DeletionId) -> Answered {
-    let found = read::deletion(&call.context, &call.caller, id).await?;
-    let document = call.named(document(&found)).await?;
+    let document = shown(call, id).await?;
     Ok(located(status, format!("/api/v1/deletions/{id}"), Json(document)))
+}
+
+/// One deletion with its first members.
+async fn shown(call: &Call, id: DeletionId) -> Result<Deletion, crate::error::Rejection> {
+    let (found, members) = read::deletion_with_members(&call.context, &call.caller, id).await?;
+    let Members { shown, count } = members;
+    let document = Deletion {
+        members: shown
+            .into_iter()
+            .map(|member| DeletionMember {
+                kind: member.subject.kind.to_string(),
+                name: Some(member.name),
+                id: member.subject.id.to_string(),
+            })
+            .collect(),
+        member_count: Some(count),
+        ..document(&found)
+    };
+    call.named(document).await
 }
 
 impl Referring for Deletion {
     fn references(&mut self) -> Vec<(Option<&str>, &mut Option<String>)> {
-        let members = self.members.iter_mut();
-        let members = members.map(|member| (Some(member.id.as_str()), &mut member.name));
-        members.chain([(Some(self.target_id.as_str()), &mut self.target)]).collect()
+        Vec::new()
     }
 }
 
 fn document(deletion: &record::Deletion) -> Deletion {
-    let members = deletion.members.iter();
     Deletion {
         id: deletion.id.to_string(),
         kind: deletion.target.kind.to_string(),
-        target: None,
+        target: Some(deletion.name.clone()).filter(|name| !name.is_empty()),
         target_id: deletion.target.id.to_string(),
         state: deletion.state.to_string(),
         requested_by: deletion.requested_by.clone(),
         reason: deletion.reason.clone(),
-        members: members
-            .map(|member| DeletionMember {
-                kind: member.kind.to_string(),
-                name: None,
-                id: member.id.to_string(),
-            })
-            .collect(),
+        project_id: text(deletion.project_id),
+        parent_id: text(deletion.parent),
+        cascade: deletion.cascade,
+        resources: deletion.resources,
+        members: Vec::new(),
+        member_count: None,
         requested_at: deletion.requested_at.to_string(),
+        scheduled_for: text(deletion.scheduled_for),
         done_at: text(deletion.done_at),
         restorable_until: text(deletion.restorable_until),
     }

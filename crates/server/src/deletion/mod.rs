@@ -2,6 +2,7 @@
 
 mod deletions;
 mod leaks;
+mod protections;
 mod rows;
 
 pub(crate) use deletions::answer;

@@ -6,9 +6,13 @@ use std::fmt::Display;
 
 use axum::http::StatusCode;
 use serde::Serialize;
-use slipway_app::kind::{self, DeletedKind, ShowDeleted, StoredKind};
+use slipway_app::deletion::request::{self, DeletableKind, Wanted};
+use slipway_app::kind::{self, ShowDeleted, StoredKind};
 use slipway_core::access::idempotency::Request;
 use slipway_core::error::Refusal;
+use slipway_core::precondition::Expected;
+use slipway_core::text::check_reference;
+use slipway_core::time::parse_duration;
 
 use super::call::{Answered, Call, Made, Shown, Tagged};
 use super::extract::Segments;
@@ -49,14 +53,29 @@ pub(crate) async fn list<K: Documented<Filter: FromQuery>>(call: Call) -> Answer
     call.named_page(found.map(K::document), page.limit).await
 }
 
-/// Answers the record of the deletion.
-pub(crate) async fn delete<K: Documented + DeletedKind>(
+/// What the query of a deletion says.
+pub(crate) fn wanted(query: &Parameters, expected: Expected) -> Result<Wanted<'_>, Refusal> {
+    let grace = query.get("grace").map(|text| {
+        let problem = "must be a time such as `30m`, `24h` or `0s`";
+        parse_duration(text).map_err(|_| Refusal::invalid("grace", problem))
+    });
+    Ok(Wanted {
+        reason: query.get("reason"),
+        expected,
+        grace: grace.transpose()?,
+        cascade: query.flag("cascade")?,
+    })
+}
+
+/// Deletes one softly, at once or when its grace ends, and answers the record.
+pub(crate) async fn delete<K: Documented + DeletableKind<Key = str>>(
     call: Call,
     Segments([reference]): Segments<1>,
     IfMatch(expected): IfMatch,
 ) -> Answered {
-    let reason = call.query.get("reason");
-    let id = kind::delete::<K>(&call.context, &call.caller, &reference, reason, expected).await?;
+    check_reference(K::KIND, &reference).map_err(Refusal::from)?;
+    let wanted = wanted(&call.query, expected)?;
+    let id = request::delete::<K>(&call.context, &call.caller, &reference, wanted).await?;
     deletion::answer(&call, StatusCode::OK, id).await
 }
 

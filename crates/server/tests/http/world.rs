@@ -109,6 +109,7 @@ impl World {
                 namespace_prefix: slipway_core::placement::cluster::NamespacePrefix::from_stored(
                     "slipway-project-".to_owned(),
                 ),
+                deletion: slipway_core::deletion::door::Defaults::default(),
             },
         };
         let seed = Seed::local(

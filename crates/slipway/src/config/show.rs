@@ -111,6 +111,7 @@ pub(super) fn values(config: &Config, file: Option<String>) -> Vec<(&'static str
         ("heartbeat_interval", config.heartbeat_interval),
         ("orphan_after", config.orphan_after),
         ("orphan_interval", config.orphan_interval),
+        ("deletion_grace", config.deletion.grace),
         ("stop_grace", config.stop_grace),
         ("drain_timeout", config.drain_timeout),
         ("pending_deadline", deadlines.pending),
@@ -122,6 +123,7 @@ pub(super) fn values(config: &Config, file: Option<String>) -> Vec<(&'static str
     ];
     values.extend(times.map(|(key, time)| (key, Some(written(time)))));
     let retention = [
+        ("deletion_retention", config.deletion.retention),
         ("event_retention", kept.events),
         ("history_retention", kept.history),
         ("audit_retention", kept.audit),

@@ -5,9 +5,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use slipway_app::deletion::leaks::Finder;
+use slipway_app::deletion::run::Runner;
 use slipway_app::placement::reconcile::{ManagementRegistry, PlacementReconciler};
 use slipway_app::ports::EventSink;
 use slipway_app::{Context, Error as AppError};
+use slipway_controller::deletions::DeletionLoop;
 use slipway_controller::driver::{Dependencies, Loop};
 use slipway_controller::heartbeat::ReplicaHeartbeat;
 use slipway_controller::orphans::OrphanLoop;
@@ -113,6 +115,12 @@ pub(super) async fn start(
         Arc::default(),
     );
     let permits = || Arc::clone(&partitions.permits);
+    others.start(
+        DeletionLoop::NAME,
+        DeletionLoop::new(Runner::new(context.clone(), permits()), worker.clone()),
+        DeletionLoop::PACING,
+        Arc::clone(&wakes.deletions),
+    );
     let engines = engines.clone();
     let placement_settings = config.placement.settings(engines.node_settings.installation);
     // Nothing wakes the heartbeat: its poll interval is the heartbeat interval.

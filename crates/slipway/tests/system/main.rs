@@ -14,6 +14,7 @@ mod clock;
 mod control;
 mod crash;
 mod database_states;
+mod deletions;
 mod demo;
 mod doctor;
 mod events;

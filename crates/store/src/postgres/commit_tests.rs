@@ -12,6 +12,7 @@ use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::broker::{BrokerWrite, delete};
 use slipway_core::commit::{Commit, Recheck, Release, Write};
 use slipway_core::deletion::DeletionWrite;
+use slipway_core::deletion::door::{Ask, Door};
 use slipway_core::deletion::leak::LeakRecord;
 use slipway_core::fixtures::{
     mk_actor, mk_declaration, mk_declare_snapshot, mk_node, mk_snapshot, mk_token,
@@ -24,6 +25,7 @@ use slipway_core::nodes::NodesWrite;
 use slipway_core::nodes::mesh::{MeshAddress, MeshCidr};
 use slipway_core::nodes::node::Node;
 use slipway_core::nodes::token::{BootstrapToken, SecretHash};
+use slipway_core::precondition::Expected;
 use slipway_core::text::Reason;
 use sqlx::{ConnectOptions as _, Executor as _};
 use tracing::span;
@@ -125,7 +127,14 @@ fn leaving(subject: &Subject, number: u128) -> Commit {
     let (snapshot, actor) = (&subject.resource, mk_actor());
     let attempt = snapshot.attempt.id();
     let reason = Reason::parse("the cascade").unwrap();
-    let requested = delete::request(snapshot, DeletionId::new(id(5)), &reason, &actor).unwrap();
+    let ask = Ask {
+        deletion_id: DeletionId::new(id(5)),
+        reason,
+        expected: Expected::Any,
+        grace: None,
+        cascade: false,
+    };
+    let requested = delete::request(snapshot, &Door::default(), &ask, &actor).unwrap();
     let mut commit = requested.commit;
     let revoked = |write: &Write| matches!(write, Write::Nodes(NodesWrite::TokenUpdate(_)));
     assert!(commit.writes.iter().any(revoked), "{} is revoked", subject.token.id);

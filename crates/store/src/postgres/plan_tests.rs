@@ -39,8 +39,8 @@ async fn fill(connection: &mut sqlx::PgConnection, project: Uuid, name: &str, co
         "INSERT INTO projects (id, name) VALUES ('{project}', '{name}'); \
          INSERT INTO resources (id, project_id, handle, labels) \
             SELECT gen_random_uuid(), '{project}', 'r' || n, jsonb_build_object('in', '{name}'::text) {rows}; \
-         INSERT INTO deletions (id, kind, target_id, state, requested_by, reason, members) \
-            SELECT gen_random_uuid(), 'resource', id, 'done', 'x', 'x', '[]' FROM resources \
+         INSERT INTO deletions (id, kind, target_id, state, requested_by, reason, project_id) \
+            SELECT gen_random_uuid(), 'resource', id, 'done', 'x', 'x', '{project}' FROM resources \
             WHERE project_id = '{project}'; \
          INSERT INTO outbox_events (id, aggregate_kind, aggregate_id, revision, event_type, \
             project_id, payload) SELECT gen_random_uuid(), 'x', gen_random_uuid(), 1, \

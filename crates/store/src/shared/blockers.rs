@@ -10,7 +10,7 @@ use sqlx::types::Json;
 use uuid::Uuid;
 
 use super::json_values::JsonTime;
-use super::page::count_by;
+use super::page::{count_by, readable};
 use super::{Connection, Row, rows, writes};
 use crate::failure::Failure;
 use crate::fault::Fault;
@@ -105,6 +105,22 @@ pub(crate) async fn put(
     .execute(connection)
     .await?;
     Ok(())
+}
+
+/// The readable blockers of a subject.
+pub(crate) async fn of_subject(
+    connection: &mut Connection,
+    subject: Subject,
+) -> Result<Vec<Blocker>, Failure> {
+    let found = sqlx::query(
+        "SELECT subject_id AS id, code, message, since, evidence, next_retry_at FROM blockers \
+         WHERE subject_kind = $1 AND subject_id = $2 ORDER BY code",
+    )
+    .bind(subject.kind.as_str())
+    .bind(subject.id)
+    .fetch_all(connection)
+    .await?;
+    Ok(readable(subject.kind.as_str(), &found, hydrate))
 }
 
 pub(crate) fn hydrate(row: &Row) -> Result<Blocker, Fault> {

@@ -5,17 +5,25 @@
 use async_trait::async_trait;
 use slipway_app::kind::StoredKind;
 use slipway_app::ports::store::{Error, Page, Rule};
-use slipway_app::ports::{KindStore, Listed};
+use slipway_app::ports::{KindStore, Listed, SubjectOf};
 use slipway_core::Refusal;
+use slipway_core::deletion::door::{Defaults, Doored};
+use slipway_core::deletion::request::TargetRow;
+use slipway_core::deletion::write::Mark;
+use slipway_core::ids::{DeletionId, ProjectId, Revision};
 use slipway_core::kind::Kind;
+use sqlx::Row as _;
+use uuid::Uuid;
 
+use super::deletion::decide::AtTheDoor;
 pub(crate) use super::page::Query;
-use super::page::{after, by_reference, fetch_one, fetch_page, taken};
+use super::page::{after, by_reference, count, fetch_one, fetch_page, taken};
 use super::row_set::RowSet;
 use super::transaction::Load;
-use super::{Backend, Connection, Row, writes};
+use super::{Backend, Connection, Row, rows, writes};
 use crate::failure::Failure;
 use crate::fault::Fault;
+use crate::micros::Micros;
 
 /// A kind with a table.
 pub(crate) trait Table: StoredKind {
@@ -76,6 +84,143 @@ macro_rules! queries {
     };
 }
 
+/// What deletions do to the rows of a table: `marks!` writes the statements.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Marks {
+    find: &'static str,
+    lock: &'static str,
+    mark: &'static str,
+    pub(crate) unmark: &'static str,
+    members: &'static str,
+    count: &'static str,
+}
+
+/// From the table, the column of its name, and the column of the project that its rows
+/// are or belong to.
+macro_rules! marks {
+    ($table:literal, $name:literal, $project:literal) => {
+        table::Marks::new(
+            concat!(marked_sql!($table, $name, $project), "WHERE id = $1"),
+            concat!(marked_sql!($table, $name, $project), "WHERE id = $1", sql!(for_update)),
+            concat!(
+                "UPDATE ",
+                $table,
+                " SET deletion_id = $3, deleted_at = $4, revision = revision + 1, updated_at = ",
+                sql!(greatest, "(", now, ", updated_at)"),
+                " WHERE id = $1 AND revision = $2"
+            ),
+            concat!(
+                "UPDATE ",
+                $table,
+                " SET deletion_id = NULL, deleted_at = NULL, revision = revision + 1, \
+                 updated_at = ",
+                sql!(greatest, "(", now, ", updated_at)"),
+                " WHERE id IN (SELECT id FROM ",
+                $table,
+                " WHERE deletion_id = $1 ORDER BY id",
+                sql!(for_update),
+                ")"
+            ),
+            concat!(
+                "SELECT id, ",
+                $name,
+                " AS name FROM ",
+                $table,
+                " WHERE deletion_id = $1 ORDER BY id LIMIT $2"
+            ),
+            concat!("SELECT count(*) AS found FROM ", $table, " WHERE deletion_id = $1"),
+        )
+    };
+}
+
+macro_rules! marked_sql {
+    ($table:literal, $name:literal, $project:literal) => {
+        concat!(
+            "SELECT id, revision, deletion_id, deleted_at, ",
+            $name,
+            " AS name, ",
+            $project,
+            " AS project_id FROM ",
+            $table,
+            " "
+        )
+    };
+}
+
+impl Marks {
+    pub(crate) const fn new(
+        find: &'static str,
+        lock: &'static str,
+        mark: &'static str,
+        unmark: &'static str,
+        members: &'static str,
+        count: &'static str,
+    ) -> Self {
+        Self { find, lock, mark, unmark, members, count }
+    }
+
+    /// Ids and names of the rows that a deletion marked, `limit` at most, and how many
+    /// there are.
+    pub(crate) async fn members(
+        self,
+        connection: &mut Connection,
+        id: DeletionId,
+        limit: i64,
+    ) -> Result<(Vec<(Uuid, String)>, u64), Failure> {
+        let query = sqlx::query(self.members).bind(id.as_uuid()).bind(limit);
+        let found = query.fetch_all(&mut *connection).await?;
+        let named = found.iter().map(|row| Ok((row.try_get("id")?, row.try_get("name")?)));
+        let named = named.collect::<Result<_, sqlx::Error>>()?;
+        let count = count(connection, self.count, id.as_uuid()).await?;
+        Ok((named, u64::try_from(count).unwrap_or_default()))
+    }
+
+    /// The row of this id, deleted or not.
+    pub(crate) async fn find(
+        self,
+        connection: &mut Connection,
+        id: Uuid,
+    ) -> Result<Option<TargetRow>, Failure> {
+        fetch_one(connection, sqlx::query(self.find).bind(id), "id", marked).await
+    }
+
+    /// The same, locked.
+    pub(crate) async fn lock(
+        self,
+        connection: &mut Connection,
+        id: Uuid,
+    ) -> Result<Option<TargetRow>, Failure> {
+        fetch_one(connection, sqlx::query(self.lock).bind(id), "id", marked).await
+    }
+
+    /// Marks a row, unless it was written since it was read.
+    pub(crate) async fn mark(
+        self,
+        connection: &mut Connection,
+        mark: &Mark,
+        stale: impl FnOnce() -> Refusal,
+    ) -> Result<(), Failure> {
+        let marked = sqlx::query(self.mark)
+            .bind(mark.subject.id)
+            .bind(mark.revision.0)
+            .bind(mark.deletion_id.map(|id| id.as_uuid()))
+            .bind(mark.deleted_at.map(Micros::from))
+            .execute(connection)
+            .await?;
+        writes::one_row(marked.rows_affected(), stale)
+    }
+}
+
+fn marked(row: &Row) -> Result<TargetRow, Fault> {
+    Ok(TargetRow {
+        revision: Revision(rows::get(row, "revision")?),
+        is_deleted: rows::time_or_null(row, "deleted_at")?.is_some(),
+        deletion_id: rows::get::<Option<Uuid>>(row, "deletion_id")?.map(DeletionId::new),
+        name: rows::get(row, "name")?,
+        project_id: rows::get::<Option<Uuid>>(row, "project_id")?.map(ProjectId::new),
+    })
+}
+
 macro_rules! select_sql {
     ($table:literal, $columns:literal) => {
         concat!("SELECT ", $columns, " FROM ", $table, " WHERE ")
@@ -123,6 +268,16 @@ impl<K: Table> KindStore<K> for Backend {
 
     async fn decide(&self, key: &K::Key, rule: &mut Rule<'_, K::Snapshot>) -> Result<(), Error> {
         self.decided(KeyOf::<K>(key), rule).await
+    }
+
+    async fn decide_deletion(
+        &self,
+        key: &K::Key,
+        subject: SubjectOf<K::Snapshot>,
+        defaults: Defaults,
+        rule: &mut Rule<'_, Doored<K::Snapshot>>,
+    ) -> Result<(), Error> {
+        self.decided(AtTheDoor { of: KeyOf::<K>(key), subject, defaults }, rule).await
     }
 }
 

@@ -8,7 +8,13 @@ use super::shared::access::names;
 use super::shared::migrate;
 
 /// These have a few rows, and no index for the names of deleted ones.
-const FEW: [SubjectKind; 3] = [SubjectKind::Project, SubjectKind::Cloud, SubjectKind::Credential];
+const FEW: [SubjectKind; 5] = [
+    SubjectKind::Project,
+    SubjectKind::Cloud,
+    SubjectKind::Credential,
+    SubjectKind::Cluster,
+    SubjectKind::Blueprint,
+];
 
 #[tokio::test]
 async fn what_is_named_is_found_by_an_index() {

@@ -9,25 +9,28 @@ use slipway_core::catalog::blueprint_version::{
 };
 use slipway_core::catalog::cloud::{self, Cloud, Endpoint};
 use slipway_core::catalog::credential::{self, Credential};
-use slipway_core::catalog::label::{self, LabelDefinition};
+use slipway_core::catalog::label::LabelDefinition;
 use slipway_core::catalog::parameters::{Parameter, ParameterSchema, ParameterType};
 use slipway_core::catalog::project::{self, Project};
 use slipway_core::commit::{Commit, Write};
+use slipway_core::deletion::door::{Ask, Defaults, Doored};
 use slipway_core::deletion::record::DeletionState;
+use slipway_core::deletion::request;
 use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::ids::{
     BlueprintId, BlueprintVersionId, CloudCredentialId, CloudId, ClusterId, DeletionId, ProjectId,
 };
-use slipway_core::kind::Removal;
 use slipway_core::nodes::mesh::MeshCidr;
 use slipway_core::nodes::token::SecretHash;
 use slipway_core::placement::cluster::{self, Cluster, ClusterAccess, NamespacePrefix};
 use slipway_core::precondition::Expected;
 use slipway_core::subject::Subject;
-use slipway_core::text::{Labels, Reason};
+use slipway_core::text::Labels;
 
 use crate::broker::port::DeclareKey;
 use crate::catalog::port::{BlueprintKey, CredentialKey};
+use crate::deletion::request::{DeletableKind, subject};
+use crate::kind::StoredKind;
 use crate::ports::store::Error;
 use crate::testing::world::{BLUEPRINT, Declared, World, operator};
 
@@ -41,12 +44,21 @@ impl World {
         format!("{kind}-{}", &self.uuid().simple().to_string()[16..])
     }
 
-    pub(super) fn removal(&self) -> Removal {
-        Removal {
-            deletion_id: DeletionId::new(self.uuid()),
-            reason: Reason::parse("the suite is done with it").expect("a valid reason"),
-            expected: Expected::Any,
-        }
+    /// Deletes something, and answers the deletion that this led to.
+    pub(in crate::testing) async fn remove<K: DeletableKind>(
+        &self,
+        key: &<K as StoredKind>::Key,
+        ask: &Ask,
+    ) -> Result<DeletionId, Error> {
+        let mut answered = ask.deletion_id;
+        let mut rule = |snapshot: &Doored<_>| {
+            let asked = request::request::<K>(&snapshot.of, &snapshot.door, ask, &operator())?;
+            answered = asked.deletion_id;
+            Ok(asked.commit)
+        };
+        let (store, defaults) = (self.store.kind::<K>(), Defaults::default());
+        store.decide_deletion(key, subject::<K>, defaults, &mut rule).await?;
+        Ok(answered)
     }
 
     pub(in crate::testing) async fn create_project(&self, named: &str) -> Result<ProjectId, Error> {
@@ -80,13 +92,10 @@ impl World {
         &self,
         reference: &str,
     ) -> Result<DeletionId, Error> {
-        let removal = self.removal();
-        let mut rule = |snapshot: &_| project::delete(snapshot, &removal, &operator());
-        self.store.kind::<Project>().decide(reference, &mut rule).await?;
-        Ok(removal.deletion_id)
+        self.remove::<Project>(reference, &self.ask()).await
     }
 
-    pub(super) async fn create_cloud(&self, named: &str) -> Result<CloudId, Error> {
+    pub(in crate::testing) async fn create_cloud(&self, named: &str) -> Result<CloudId, Error> {
         let id = CloudId::new(self.uuid());
         let new = cloud::NewCloud {
             id,
@@ -100,12 +109,10 @@ impl World {
     }
 
     pub(super) async fn delete_cloud(&self, reference: &str) -> Result<(), Error> {
-        let removal = self.removal();
-        let mut rule = |snapshot: &_| cloud::delete(snapshot, &removal, &operator());
-        self.store.kind::<Cloud>().decide(reference, &mut rule).await
+        self.remove::<Cloud>(reference, &self.ask()).await.map(drop)
     }
 
-    pub(super) async fn create_credential(
+    pub(in crate::testing) async fn create_credential(
         &self,
         cloud: &str,
         named: &str,
@@ -119,10 +126,11 @@ impl World {
         Ok(id)
     }
 
-    pub(super) async fn delete_credential(&self, id: CloudCredentialId) -> Result<(), Error> {
-        let removal = self.removal();
-        let mut rule = |snapshot: &_| credential::delete(snapshot, &removal, &operator());
-        self.store.kind::<Credential>().decide(&CredentialKey::Existing(id), &mut rule).await
+    pub(in crate::testing) async fn delete_credential(
+        &self,
+        id: CloudCredentialId,
+    ) -> Result<(), Error> {
+        self.remove::<Credential>(&CredentialKey::Existing(id), &self.ask()).await.map(drop)
     }
 
     pub(super) async fn assign(&self, project: &str, id: CloudCredentialId) -> Result<(), Error> {
@@ -171,24 +179,15 @@ impl World {
     }
 
     pub(super) async fn delete_cluster(&self, reference: &str) -> Result<DeletionId, Error> {
-        let removal = self.removal();
-        let mut rule = |snapshot: &_| cluster::delete(snapshot, &removal, &operator());
-        self.store.kind::<Cluster>().decide(reference, &mut rule).await?;
-        Ok(removal.deletion_id)
+        self.remove::<Cluster>(reference, &self.ask()).await
     }
 
     pub(super) async fn delete_label(&self, key: &str) -> Result<DeletionId, Error> {
-        let removal = self.removal();
-        let mut rule = |snapshot: &_| label::delete(snapshot, &removal, &operator());
-        self.store.kind::<LabelDefinition>().decide(key, &mut rule).await?;
-        Ok(removal.deletion_id)
+        self.remove::<LabelDefinition>(key, &self.ask()).await
     }
 
     pub(super) async fn delete_blueprint(&self, slug: &str) -> Result<DeletionId, Error> {
-        let removal = self.removal();
-        let mut rule = |snapshot: &_| blueprint::delete(snapshot, &removal, &operator());
-        self.store.kind::<Blueprint>().decide(&blueprint_key(slug, None), &mut rule).await?;
-        Ok(removal.deletion_id)
+        self.remove::<Blueprint>(&blueprint_key(slug, None), &self.ask()).await
     }
 
     /// Every deletion has its record, done at once.
@@ -197,7 +196,9 @@ impl World {
         let recorded = recorded.expect("every deletion has its record");
         let target = target.into();
         assert_eq!((recorded.state, recorded.target), (DeletionState::Done, target));
-        assert_eq!(recorded.members, [target]);
+        let members = self.store.deletion.deletion_members(deletion, 10).await.expect("members");
+        let members: Vec<_> = members.shown.iter().map(|member| member.subject).collect();
+        assert_eq!(members, [target]);
     }
 
     pub(super) async fn assignment(&self, project: &str, cluster: &str) -> Result<(), Error> {

@@ -31,9 +31,7 @@ async fn demanded(world: &World, named: &str) -> Demand {
 }
 
 async fn delete(world: &World, named: &str) -> Result<(), Error> {
-    let removal = world.removal();
-    let mut rule = |snapshot: &_| cluster::delete(snapshot, &removal, &operator());
-    world.store.kind::<Cluster>().decide(named, &mut rule).await
+    world.delete_cluster(named).await.map(drop)
 }
 
 /// The cluster goes as a whole, and no pass that was under way writes of it again.
@@ -104,5 +102,5 @@ pub(super) async fn delete_with_the_end_of_a_namespace(world: &Arc<World>) {
         delete(world, &named).await.expect("the project left");
     }
     let left = world.store.placement.cluster_assignment_fetch(id).await.expect("a fetch");
-    assert_eq!(left, None, "the row went with its cluster");
+    assert_eq!(left.map(|left| left.namespace_phase), Some(NamespacePhase::Deleted));
 }

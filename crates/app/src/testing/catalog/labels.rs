@@ -106,8 +106,6 @@ pub(super) async fn a_changed_definition_makes_what_has_the_label_due(world: &Wo
         |snapshot: &_| label::update(snapshot, None, Some(true), Expected::Any, &operator());
     definitions.decide(&key, &mut update).await.expect("an update");
     due("a tag comes", true).await;
-    let removal = world.removal();
-    let mut delete = |snapshot: &_| label::delete(snapshot, &removal, &operator());
-    definitions.decide(&key, &mut delete).await.expect("a deletion");
+    world.delete_label(&key).await.expect("a deletion");
     due("a tag goes", true).await;
 }

@@ -6,8 +6,8 @@ use slipway_core::broker::delete;
 use slipway_core::broker::observation::CompositeReport;
 use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::commit::{Commit, Write};
-use slipway_core::ids::{DeletionId, NodeId, ProvisionedResourceId, ResourceId};
-use slipway_core::text::Reason;
+use slipway_core::deletion::door::Door;
+use slipway_core::ids::{NodeId, ProvisionedResourceId, ResourceId};
 use slipway_core::{ErrorKind, Phase, Refusal};
 
 use crate::broker::port::ResourceKey;
@@ -50,13 +50,14 @@ pub(super) async fn what_was_read_before_another_write_is_refused_whole(world: &
     let old = world.snapshot(declared.attempt).await;
     world.drive(declared.attempt, Phase::Enrolling).await;
 
-    let late = DeletionId::new(world.uuid());
-    let reason = Reason::parse("computed from an old snapshot").expect("a valid reason");
+    let ask = world.ask();
+    let late = ask.deletion_id;
     let outcome = world
         .store
         .broker
         .decide(ResourceKey::Attempt(declared.attempt), &mut |_| {
-            delete::request(&old, late, &reason, &operator()).map(|requested| requested.commit)
+            let requested = delete::request(&old, &Door::default(), &ask, &operator());
+            requested.map(|requested| requested.commit)
         })
         .await;
     assert_eq!(refused(outcome), ErrorKind::RevisionStale);

@@ -8,6 +8,7 @@ mod control;
 mod counts;
 mod decisions;
 mod declarations;
+mod deletions;
 mod events;
 mod explain;
 mod leaks;

@@ -1,8 +1,8 @@
 //! The order of the sequential half.
 
 use super::{
-    abandon, aborts, batches, claims, control, counts, decisions, declarations, events, explain,
-    leaks, lifecycle, lists, proofs, records, renewals, retries, tasks,
+    abandon, aborts, batches, claims, control, counts, decisions, declarations, deletions, events,
+    explain, leaks, lifecycle, lists, proofs, records, renewals, retries, tasks,
 };
 use crate::ports::Stores;
 use crate::testing::world::World;
@@ -25,6 +25,12 @@ pub async fn conformance(store: Stores) {
     decisions::what_was_read_before_another_write_is_refused_whole(&world).await;
     decisions::an_empty_commit_changes_nothing(&world).await;
     decisions::blockers_keep_their_age_and_go_away(&world).await;
+
+    deletions::a_deletion_waits_for_its_grace_and_can_be_cancelled(&world).await;
+    deletions::a_deletion_begins_when_its_grace_ends(&world).await;
+    deletions::a_row_is_deleted_when_its_grace_ends_if_nothing_needs_it(&world).await;
+    deletions::a_project_is_deleted_with_what_is_in_it(&world).await;
+    deletions::what_is_protected_stays(&world).await;
 
     counts::what_is_made_is_counted_once_where_it_stands(&world).await;
 

@@ -167,7 +167,7 @@ fn reaching_deleted_ends_the_deletion_and_frees_the_handle() {
     assert!(commit.writes.iter().any(
         |write| matches!(write, Write::Broker(BrokerWrite::ResourceUpdate(resource)) if resource.deleted_at.is_some())
     ));
-    assert!(commit.writes.iter().any(|write| matches!(write, Write::Deletion(DeletionWrite::DeletionUpdate(deletion)) if deletion.state == DeletionState::Done)));
+    assert!(commit.writes.iter().any(|write| matches!(write, Write::Deletion(DeletionWrite::DeletionUpdate(deletion)) if deletion.state.as_str() == "done" && deletion.restorable_until.is_some())));
     assert_ne!(snapshot.resource.deletion_id, Some(DeletionId::new(Uuid::nil())));
     assert_eq!(release(&commit).recheck, Recheck::After(LEASE), "its absence is proven again");
 }
@@ -218,7 +218,7 @@ fn a_retried_attempt_is_followed_by_another() {
     let followed = commit.audit.iter().find(|entry| entry.subject == next.id().into());
     assert_eq!(followed.unwrap().verb, "provisioned_resource.follow");
     let kinds: Vec<_> = commit.events.iter().map(|event| event.event_type).collect();
-    assert_eq!(kinds, [event::DELETED, event::REQUESTED]);
+    assert_eq!(kinds, [event::DELETED, crate::deletion::event::DONE, event::REQUESTED]);
     assert!(
         commit
             .writes

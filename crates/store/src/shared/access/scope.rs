@@ -3,29 +3,13 @@
 use std::ops::RangeInclusive;
 
 use slipway_app::access::port::Owned;
-use slipway_core::ids::{ProjectId, ProvisionedResourceId, ResourceId};
+use slipway_core::ids::ProjectId;
 use slipway_core::operations::explanation::ExplainedKind;
 use sqlx::Row as _;
 use uuid::Uuid;
 
 use super::Connection;
 use crate::failure::Failure;
-
-/// The project of the deletion `d`; the parameters are the kinds of its target.
-macro_rules! project_of_deletion {
-    ($project:literal, $resource:literal, $attempt:literal) => {
-        concat!(
-            "CASE WHEN d.kind = ",
-            $project,
-            " THEN d.target_id WHEN d.kind = ",
-            $resource,
-            " THEN (SELECT r.project_id FROM resources r WHERE r.id = d.target_id) WHEN d.kind = ",
-            $attempt,
-            " THEN (SELECT a.project_id FROM provisioned_resources a WHERE a.id = d.target_id) END"
-        )
-    };
-}
-pub(crate) use project_of_deletion;
 
 pub(crate) async fn project_of(
     connection: &mut Connection,
@@ -41,15 +25,9 @@ pub(crate) async fn project_of(
         Owned::Token(id) => {
             sqlx::query("SELECT project_id FROM bootstrap_tokens WHERE id = $1").bind(id.as_uuid())
         }
-        Owned::Deletion(id) => sqlx::query(concat!(
-            "SELECT ",
-            project_of_deletion!("$2", "$3", "$4"),
-            " AS project_id FROM deletions d WHERE d.id = $1"
-        ))
-        .bind(id.as_uuid())
-        .bind(ProjectId::KIND)
-        .bind(ResourceId::KIND)
-        .bind(ProvisionedResourceId::KIND),
+        Owned::Deletion(id) => {
+            sqlx::query("SELECT project_id FROM deletions WHERE id = $1").bind(id.as_uuid())
+        }
     };
     let row = query.fetch_optional(&mut *connection).await?;
     let project = match row {
@@ -91,7 +69,7 @@ pub(crate) async fn id_find(
         " UNION ALL ",
         ids_of!("project", "projects", "d.id = $3"),
         " UNION ALL ",
-        ids_of!("deletion", "deletions", concat!(project_of_deletion!("$5", "$6", "$7"), " = $3")),
+        ids_of!("deletion", "deletions", "d.project_id = $3"),
         " UNION ALL ",
         ids_of!("cluster", "clusters", "1 = 1"),
         " UNION ALL ",
@@ -102,9 +80,6 @@ pub(crate) async fn id_find(
         .bind(*ids.end())
         .bind(within.map(|project| project.as_uuid()))
         .bind(i64::from(limit))
-        .bind(ProjectId::KIND)
-        .bind(ResourceId::KIND)
-        .bind(ProvisionedResourceId::KIND)
         .fetch_all(connection)
         .await?;
     let mut subjects = Vec::with_capacity(found.len());

@@ -27,12 +27,15 @@ impl Load for &DeclareKey {
 
     async fn load(&self, connection: &mut Connection) -> Result<DeclareSnapshot, Failure> {
         let project = for_declaration::lock_project(connection, &self.project).await?;
+        let project_leaving = project.is_some_and(|(_, leaving)| leaving);
+        let project = project.map(|(id, _)| id);
         let named = (self.blueprint.as_str(), self.version.as_deref(), self.credential.as_deref());
         let holder = match project {
             Some(project) => holder(connection, project, &self.handle).await?,
             None => None,
         };
-        Ok(DeclareSnapshot { holder, ..snapshot(connection, project, named).await? })
+        let declared = snapshot(connection, project, named).await?;
+        Ok(DeclareSnapshot { holder, project_leaving, ..declared })
     }
 }
 
@@ -99,6 +102,7 @@ async fn snapshot(
     Ok(DeclareSnapshot {
         now: now(connection).await?,
         project: project.map(ProjectId::new),
+        project_leaving: false,
         blueprint,
         blueprint_retired,
         credential,

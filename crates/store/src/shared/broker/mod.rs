@@ -9,6 +9,7 @@ pub(crate) mod decide;
 pub(crate) mod declare;
 pub(crate) mod hydrate;
 pub(crate) mod list;
+pub(crate) mod marks;
 pub(crate) mod named;
 pub(crate) mod partitions;
 pub(crate) mod port;
@@ -23,5 +24,5 @@ pub(crate) mod write;
 
 use super::{
     Backend, Connection, Db, Row, blockers, catalog, commit, deletion, history, json_values, nodes,
-    operations, page, placement, record, row_set, rows, transaction, writes,
+    operations, page, placement, record, row_set, rows, table, transaction, writes,
 };

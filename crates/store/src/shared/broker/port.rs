@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use slipway_app::broker::port::{
     AttemptFilter, Claimed, Decided, DeclareKey, DeclareRule, HistoryLine, HistoryTrimmed,
-    OverduePartition, ResourceFilter, ResourceKey, ResourceRule, RetryKey, RetryRule,
+    OverduePartition, ResourceDeletionRule, ResourceFilter, ResourceKey, ResourceRule, RetryKey,
+    RetryRule,
 };
 use slipway_app::ports::BrokerStore;
 use slipway_app::ports::store::{CorruptRow, Error, Page};
@@ -13,11 +14,14 @@ use slipway_core::blocker::DeregistrationSeam;
 use slipway_core::broker::history::HistoryBounds;
 use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::commit::{Recorded, Release};
-use slipway_core::ids::{Partition, ProvisionedResourceId, ResourceId};
+use slipway_core::deletion::door::Defaults;
+use slipway_core::ids::{Partition, ProjectId, ProvisionedResourceId, ResourceId};
 use slipway_core::operations::explanation::{AttemptLine, PhaseCount};
 
+use super::deletion::decide::AtTheDoor;
 use super::{
-    Backend, attempts, batch, claims, decide, declare, history, list, partitions, reads, record,
+    Backend, attempts, batch, claims, decide, declare, history, list, marks, partitions, reads,
+    record,
 };
 
 port! {
@@ -37,6 +41,8 @@ port! {
         statement attempt_wake_all(partition: Partition) -> u64 = claims::wake_partition;
         read attempt_overdue(partition: Partition) -> Option<Duration> = claims::overdue;
         read partition_list_overdue() -> Vec<OverduePartition> = partitions::list_overdue;
+        read attempt_staying(project: ProjectId, limit: u32)
+            -> Vec<ProvisionedResourceId> = marks::staying;
         read partition_holders(partition: Partition) -> Vec<(String, u64)> = attempts::holders;
         write history_prune(keep: Duration, limit: u32) -> u64 = history::prune;
         read history_list(id: ProvisionedResourceId, page: Page<i64>)
@@ -56,6 +62,17 @@ port! {
 
         async fn decide(&self, key: ResourceKey, rule: &mut ResourceRule<'_>) -> Result<(), Error> {
             self.decided(decide::ByKey { blueprints: &self.blueprints, key }, rule).await
+        }
+
+        async fn decide_deletion(
+            &self,
+            id: ResourceId,
+            defaults: Defaults,
+            rule: &mut ResourceDeletionRule<'_>,
+        ) -> Result<(), Error> {
+            let of = decide::ByKey { blueprints: &self.blueprints, key: ResourceKey::Resource(id) };
+            let subject = |snapshot: &ResourceSnapshot| Some(snapshot.resource.id.into());
+            self.decided(AtTheDoor { of, subject, defaults }, rule).await
         }
 
         async fn decide_retry(

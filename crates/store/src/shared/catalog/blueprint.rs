@@ -17,7 +17,7 @@ use uuid::Uuid;
 use super::broker::users;
 use super::page::{after, as_id, by_reference, fetch_one, fetch_page, now};
 use super::row_set::RowSet;
-use super::table::{self, Table};
+use super::table::{self, Marks, Table};
 use super::{Connection, Row, rows, version_hydrate};
 use crate::failure::Failure;
 use crate::fault::Fault;
@@ -135,6 +135,8 @@ fn version(row: &Row) -> Result<PublishedVersion, Fault> {
     })
 }
 
+pub(crate) const MARKS: Marks = marks!("blueprints", "slug", "NULL");
+
 pub(crate) const INSERT: RowSet<Blueprint> = insert_rows!(guarded, "blueprints", |blueprint: &Blueprint| {
     id: uuid = blueprint.id,
     slug: text = blueprint.slug,
@@ -148,8 +150,6 @@ pub(crate) const INSERT: RowSet<Blueprint> = insert_rows!(guarded, "blueprints",
 pub(crate) const UPDATE: RowSet<Blueprint> = update_rows!(dated, "blueprints" by id, |blueprint: &Blueprint| {
     display_name: text = blueprint.display_name,
     description: text = blueprint.description,
-    deletion_id: uuid = blueprint.deletion_id,
-    deleted_at: time = blueprint.deleted_at,
 });
 
 const VERSION_INSERT: RowSet<PublishedVersion> = insert_rows!(guarded, "blueprint_versions", |version: &PublishedVersion| {

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::page::{count, now};
 use super::row_set::RowSet;
-use super::table::{self, Table};
+use super::table::{self, Marks, Table};
 use super::{Connection, Row, rows};
 use crate::failure::Failure;
 use crate::fault::Fault;
@@ -49,6 +49,8 @@ impl Table for Cloud {
     }
 }
 
+pub(crate) const MARKS: Marks = marks!("clouds", "name", "NULL");
+
 pub(crate) const INSERT: RowSet<Cloud> = insert_rows!(guarded, "clouds", |cloud: &Cloud| {
     id: uuid = cloud.id,
     name: text = cloud.name,
@@ -60,6 +62,4 @@ pub(crate) const INSERT: RowSet<Cloud> = insert_rows!(guarded, "clouds", |cloud:
 
 pub(crate) const UPDATE: RowSet<Cloud> = update_rows!(dated, "clouds" by id, |cloud: &Cloud| {
     endpoint: json = cloud.endpoint.as_map(),
-    deletion_id: uuid = cloud.deletion_id,
-    deleted_at: time = cloud.deleted_at,
 });

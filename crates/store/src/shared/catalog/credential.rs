@@ -16,7 +16,7 @@ use uuid::Uuid;
 use super::broker::users;
 use super::page::{Query, after, as_id, count, fetch_one, listed, now};
 use super::row_set::RowSet;
-use super::table::{self, Lock, Table};
+use super::table::{self, Lock, Marks, Table};
 use super::transaction::Load;
 use super::{Connection, Row, project, rows, writes};
 use crate::failure::Failure;
@@ -238,6 +238,8 @@ pub(crate) async fn assignment_list(
     }))
 }
 
+pub(crate) const MARKS: Marks = marks!("cloud_credentials", "name", "NULL");
+
 pub(crate) const INSERT: RowSet<Credential> = insert_rows!(guarded, "cloud_credentials", |credential: &Credential| {
     id: uuid = credential.id,
     cloud_id: uuid = credential.cloud_id,
@@ -251,8 +253,6 @@ pub(crate) const INSERT: RowSet<Credential> = insert_rows!(guarded, "cloud_crede
 pub(crate) const UPDATE: RowSet<Credential> = update_rows!(dated, "cloud_credentials" by id, |credential: &Credential| {
     kv_mount: text = credential.coordinates.kv_mount,
     kv_path: text = credential.coordinates.kv_path,
-    deletion_id: uuid = credential.deletion_id,
-    deleted_at: time = credential.deleted_at,
 });
 
 pub(crate) const ASSIGNMENT_INSERT: RowSet<CredentialAssignment> = insert_rows!(plain, "credential_assignments", |assignment: &CredentialAssignment| {

@@ -13,13 +13,13 @@ use crate::failure::Failure;
 use crate::fault::Fault;
 use crate::id_list::IdList;
 
-/// Locks the project of this name or id.
+/// Locks the project of this name or id, and says whether it is leaving.
 pub(crate) async fn lock_project(
     connection: &mut Connection,
     project: &str,
-) -> Result<Option<Uuid>, sqlx::Error> {
+) -> Result<Option<(Uuid, bool)>, sqlx::Error> {
     let row = sqlx::query(sql!(
-        "SELECT id FROM projects WHERE (name = $1 OR id = $2) AND deleted_at IS NULL \
+        "SELECT id, deletion_id FROM projects WHERE (name = $1 OR id = $2) AND deleted_at IS NULL \
          ORDER BY id LIMIT 1",
         for_update
     ))
@@ -27,7 +27,11 @@ pub(crate) async fn lock_project(
     .bind(as_id(project))
     .fetch_optional(connection)
     .await?;
-    row.map(|row| row.try_get("id")).transpose()
+    let found = |row: Row| {
+        let leaving = row.try_get::<Option<Uuid>, _>("deletion_id")?.is_some();
+        Ok((row.try_get("id")?, leaving))
+    };
+    row.map(found).transpose()
 }
 
 /// The named version of the blueprint of this slug or id, or the last published one that is

@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::page::now;
 use super::row_set::RowSet;
-use super::table::{self, Table};
+use super::table::{self, Marks, Table};
 use super::{Connection, Row, rows};
 use crate::failure::Failure;
 use crate::fault::Fault;
@@ -38,6 +38,8 @@ impl Table for LabelDefinition {
     }
 }
 
+pub(crate) const MARKS: Marks = marks!("label_definitions", "key", "NULL");
+
 pub(crate) const INSERT: RowSet<LabelDefinition> = insert_rows!(guarded, "label_definitions", |label: &LabelDefinition| {
     id: uuid = label.id,
     key: text = label.key.as_str(),
@@ -50,6 +52,4 @@ pub(crate) const INSERT: RowSet<LabelDefinition> = insert_rows!(guarded, "label_
 pub(crate) const UPDATE: RowSet<LabelDefinition> = update_rows!(dated, "label_definitions" by id, |label: &LabelDefinition| {
     description: text = label.description,
     propagate: integer = i32::from(label.propagate),
-    deletion_id: uuid = label.deletion_id,
-    deleted_at: time = label.deleted_at,
 });

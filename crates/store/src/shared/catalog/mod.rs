@@ -13,5 +13,6 @@ pub(crate) mod version_hydrate;
 pub(crate) mod write;
 
 use super::{
-    Backend, Connection, Row, broker, nodes, page, row_set, rows, table, transaction, writes,
+    Backend, Connection, Row, broker, nodes, page, placement, row_set, rows, table, transaction,
+    writes,
 };

@@ -12,8 +12,9 @@ use uuid::Uuid;
 use super::broker::users;
 use super::nodes::mesh;
 use super::page::{hydrate, now};
+use super::placement::namespace;
 use super::row_set::RowSet;
-use super::table::{self, Table};
+use super::table::{self, Marks, Table};
 use super::{Connection, Row, rows};
 use crate::failure::Failure;
 use crate::fault::Fault;
@@ -28,14 +29,16 @@ impl Table for Project {
 
     async fn load(connection: &mut Connection, key: &str) -> Result<ProjectSnapshot, Failure> {
         let project = lock(connection, key).await?;
-        let (resources, mesh_nodes) = match &project {
+        let (resources, mesh_nodes, has_namespace) = match &project {
             Some(project) => (
                 users::live_resources(connection, project.id).await?,
                 mesh::live_nodes(connection, project.id).await?,
+                namespace::is_left(connection, project.id).await?,
             ),
-            None => (0, 0),
+            None => (0, 0, false),
         };
-        Ok(ProjectSnapshot { now: now(connection).await?, project, resources, mesh_nodes })
+        let now = now(connection).await?;
+        Ok(ProjectSnapshot { now, project, resources, mesh_nodes, has_namespace })
     }
 
     fn read(row: &Row) -> Result<Self, Fault> {
@@ -88,10 +91,10 @@ pub(crate) const INSERT: RowSet<Project> = insert_rows!(guarded, "projects", |pr
     mesh_cidr: text = project.mesh_cidr.to_string(),
 });
 
+pub(crate) const MARKS: Marks = marks!("projects", "name", "id");
+
 const UPDATE: RowSet<Project> = update_rows!(dated, "projects" by id, |project: &Project| {
     labels: json = project.labels,
-    deletion_id: uuid = project.deletion_id,
-    deleted_at: time = project.deleted_at,
     mesh_cidr: text = project.mesh_cidr.to_string(),
 });
 

@@ -3,18 +3,25 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use slipway_app::deletion::port::{LeakFilter, LeakRule, RecordedFindings, ReportedFinding};
+use slipway_app::deletion::port::{
+    DeletionRule, LeakFilter, LeakRule, Members, ProtectionRule, RecordedFindings, ReportedFinding,
+};
 use slipway_app::placement::port::ClusterIdentity;
 use slipway_app::ports::store::{Error, Page};
 use slipway_app::ports::{DeletionStore, Listed};
 use slipway_core::Timestamp;
 use slipway_core::access::audit::Actor;
+use slipway_core::blocker::Blocker;
 use slipway_core::deletion::leak::{Claimant, Leak, LeakRecord};
+use slipway_core::deletion::protection::Protection;
 use slipway_core::deletion::record::Deletion;
 use slipway_core::ids::{ClusterId, DeletionId, LeakRecordId, ProjectId, ProvisionedResourceId};
 
+use slipway_core::subject::Subject;
+use uuid::Uuid;
+
 use super::broker::claimants;
-use super::{Backend, leak_rows, leaks, reads, write};
+use super::{Backend, decide, leak_rows, leaks, marks, protections, reads, write};
 
 port! {
     DeletionStore {
@@ -22,6 +29,14 @@ port! {
         read deletion_list(page: Page<DeletionId>) -> Listed<Deletion> = reads::list;
         read deletion_list_in(project: ProjectId, page: Page<DeletionId>)
             -> Listed<Deletion> = reads::list_in;
+        read deletion_due(limit: u32) -> Vec<Deletion> = reads::due;
+        read deletion_containers(page: Page<DeletionId>) -> Vec<Deletion> = reads::containers;
+        read deletion_next_due() -> Option<Duration> = reads::next_due;
+        read deletion_members(id: DeletionId, limit: u32) -> Members = marks::members_of;
+        write deletion_block(id: DeletionId, blockers: &[Blocker]) -> () = reads::block;
+        read deletion_blockers(id: DeletionId) -> Vec<Blocker> = reads::blockers_of;
+        read protection_list(project: Option<ProjectId>, page: Page<Uuid>)
+            -> Vec<Protection> = protections::list;
         read claimant_load(attempts: &[ProvisionedResourceId])
             -> Vec<Claimant> = claimants::load;
         read claimant_expecting(cluster: ClusterId, page: Page<ProvisionedResourceId>)
@@ -42,6 +57,22 @@ port! {
         read leak_open_counts() -> BTreeMap<String, u64> = leak_rows::open_counts;
     }
     by_hand {
+        async fn deletion_decide(
+            &self,
+            id: DeletionId,
+            rule: &mut DeletionRule<'_>,
+        ) -> Result<(), Error> {
+            self.decided(decide::ById(id), rule).await
+        }
+
+        async fn protection_decide(
+            &self,
+            subject: Subject,
+            rule: &mut ProtectionRule<'_>,
+        ) -> Result<(), Error> {
+            self.decided(protections::Protected(subject), rule).await
+        }
+
         async fn leak_decide(&self, id: LeakRecordId, rule: &mut LeakRule<'_>) -> Result<(), Error> {
             self.decided(leaks::ById(id), rule).await
         }

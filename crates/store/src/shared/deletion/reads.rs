@@ -3,14 +3,21 @@
 //! Lists go by id after a cursor, which is stable however the set changes
 //! meanwhile.
 
+use std::time::Duration;
+
 use slipway_app::ports::Listed;
 use slipway_app::ports::store::Page;
+use slipway_core::Timestamp;
+use slipway_core::blocker::Blocker;
 use slipway_core::deletion::record::Deletion;
 use slipway_core::ids::{DeletionId, ProjectId};
+use slipway_durable::database::End;
+use sqlx::Row as _;
 
-use super::page::{after, fetch_one, fetch_page};
-use super::{Connection, hydrate};
+use super::page::{Query, after, fetch_one, fetch_page};
+use super::{Connection, blockers, hydrate};
 use crate::failure::Failure;
+use crate::micros::Micros;
 
 /// The columns of a deletion, with FROM and its table.
 macro_rules! select_deletions {
@@ -20,8 +27,11 @@ macro_rules! select_deletions {
     ($from:literal) => {
         concat!(
             "SELECT id AS d_id, kind AS d_kind, target_id AS d_target_id, state AS d_state, \
-             requested_by AS d_requested_by, reason AS d_reason, members AS d_members, \
-             revision AS d_revision, requested_at AS d_requested_at, done_at AS d_done_at, \
+             requested_by AS d_requested_by, reason AS d_reason, name AS d_name, \
+             project_id AS d_project_id, parent_id AS d_parent_id, cascade AS d_cascade, \
+             resources AS d_resources, revision AS d_revision, \
+             requested_at AS d_requested_at, scheduled_for AS d_scheduled_for, \
+             done_at AS d_done_at, retention AS d_retention, \
              restorable_until AS d_restorable_until FROM ",
             $from,
             " "
@@ -32,21 +42,8 @@ pub(crate) use select_deletions;
 
 pub(crate) const ALL: &str = concat!(select_deletions!(), "WHERE id > $1 ORDER BY id LIMIT $2");
 
-/// Ids are unique over all kinds, so the kind need not be compared. The
-/// project's own rows are selected first and ordered afterwards: otherwise the
-/// plan walks the deletions of all projects in that order.
-pub(crate) const OWN: &str = concat!(
-    "WITH own AS MATERIALIZED (SELECT * FROM deletions WHERE target_id ",
-    one_of!(
-        "SELECT p.id FROM projects p WHERE p.id = $1 \
-         UNION ALL SELECT r.id FROM resources r WHERE r.project_id = $1 \
-         UNION ALL SELECT a.id FROM resources r \
-         JOIN provisioned_resources a ON a.resource_id = r.id WHERE r.project_id = $1"
-    ),
-    ") ",
-    select_deletions!("own"),
-    "WHERE id > $2 ORDER BY id LIMIT $3"
-);
+pub(crate) const OWN: &str =
+    concat!(select_deletions!(), "WHERE project_id = $1 AND id > $2 ORDER BY id LIMIT $3");
 
 pub(crate) async fn fetch(
     connection: &mut Connection,
@@ -71,4 +68,76 @@ pub(crate) async fn list_in(
     let query =
         sqlx::query(OWN).bind(project.as_uuid()).bind(after(page)).bind(i64::from(page.limit));
     fetch_page(connection, query, (DeletionId::KIND, "d_id"), page, hydrate::deletion).await
+}
+
+/// Scheduled ones whose time has come, or whose parent runs.
+pub(crate) async fn due(connection: &mut Connection, limit: u32) -> Result<Vec<Deletion>, Failure> {
+    let query = sqlx::query(concat!(
+        select_deletions!(),
+        "WHERE id IN (SELECT id FROM deletions WHERE state = 'scheduled' AND scheduled_for <= ",
+        sql!(now),
+        " UNION SELECT c.id FROM deletions p JOIN deletions c ON c.parent_id = p.id \
+         WHERE p.state = 'running' AND p.kind = 'project' AND c.state = 'scheduled') \
+         ORDER BY scheduled_for, id LIMIT $1"
+    ))
+    .bind(i64::from(limit));
+    let page = Page { after: None, limit };
+    some(connection, query, page).await
+}
+
+/// Running ones of containers.
+pub(crate) async fn containers(
+    connection: &mut Connection,
+    page: Page<DeletionId>,
+) -> Result<Vec<Deletion>, Failure> {
+    let query = sqlx::query(concat!(
+        select_deletions!(),
+        "WHERE state = 'running' AND kind = 'project' AND id > $1 ORDER BY id LIMIT $2"
+    ))
+    .bind(after(page))
+    .bind(i64::from(page.limit));
+    some(connection, query, page).await
+}
+
+/// The readable ones; the log names the others.
+async fn some(
+    connection: &mut Connection,
+    query: Query<'_>,
+    page: Page<DeletionId>,
+) -> Result<Vec<Deletion>, Failure> {
+    let key = (DeletionId::KIND, "d_id");
+    Ok(fetch_page(connection, query, key, page, hydrate::deletion).await?.items)
+}
+
+/// How long until the next scheduled one is due.
+pub(crate) async fn next_due(
+    connection: &mut Connection,
+    (): (),
+) -> Result<Option<Duration>, Failure> {
+    let row = sqlx::query(sql!(
+        "SELECT scheduled_for, ",
+        now,
+        " AS now FROM deletions WHERE state = 'scheduled' ORDER BY scheduled_for LIMIT 1"
+    ))
+    .fetch_optional(connection)
+    .await?;
+    let Some(row) = row else { return Ok(None) };
+    let time: Timestamp = row.try_get::<Micros, _>("scheduled_for")?.into();
+    let now: Timestamp = row.try_get::<Micros, _>("now")?.into();
+    Ok(Some(time.since(now)))
+}
+
+pub(crate) async fn blockers_of(
+    connection: &mut Connection,
+    id: DeletionId,
+) -> Result<Vec<Blocker>, Failure> {
+    blockers::of_subject(connection, id.into()).await
+}
+
+pub(crate) async fn block(
+    connection: &mut Connection,
+    (id, blockers): (DeletionId, &[Blocker]),
+) -> Result<End<()>, Failure> {
+    blockers::replace(connection, &[(id.into(), blockers)]).await?;
+    Ok(End::Commit(()))
 }

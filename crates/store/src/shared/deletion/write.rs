@@ -6,12 +6,13 @@ use slipway_core::deletion::DeletionWrite;
 use slipway_core::deletion::leak::LeakRecord;
 use slipway_core::deletion::record::Deletion;
 use slipway_core::{ErrorKind, Refusal};
+use slipway_durable::claim::micros;
 use slipway_durable::database::End;
 use uuid::Uuid;
 
 use super::json_values::JsonTime;
 use super::row_set::RowSet;
-use super::{Connection, writes};
+use super::{Connection, marks, protections, writes};
 use crate::failure::Failure;
 use crate::id_list::IdList;
 
@@ -20,6 +21,8 @@ use crate::id_list::IdList;
 pub(crate) struct Writes<'a> {
     new_deletions: Vec<&'a Deletion>,
     deletions: Vec<&'a Deletion>,
+    /// What a request about one thing writes beside its record.
+    rare: Vec<&'a DeletionWrite>,
     leaks: Vec<&'a LeakRecord>,
     proven_gone: Vec<Uuid>,
 }
@@ -29,6 +32,11 @@ impl<'a> Writes<'a> {
         match write {
             DeletionWrite::DeletionInsert(deletion) => self.new_deletions.push(deletion),
             DeletionWrite::DeletionUpdate(deletion) => self.deletions.push(deletion),
+            DeletionWrite::Mark(_)
+            | DeletionWrite::MarkMembers(_)
+            | DeletionWrite::Unmark(..)
+            | DeletionWrite::Protect(_)
+            | DeletionWrite::Unprotect(_) => self.rare.push(write),
             DeletionWrite::LeakInsert(leak) => self.leaks.push(leak),
             DeletionWrite::LeaksResolve(subject) => self.proven_gone.push(subject.id),
         }
@@ -38,6 +46,16 @@ impl<'a> Writes<'a> {
         DELETIONS_INSERT.write_guarded(connection, &self.new_deletions, deleted_already).await?;
         let stale = |row: &Deletion| writes::stale("deletion", row.id, row.revision);
         DELETIONS_UPDATE.write_guarded(connection, &self.deletions, stale).await?;
+        for write in &self.rare {
+            match write {
+                DeletionWrite::Mark(mark) => marks::mark(connection, mark).await?,
+                DeletionWrite::MarkMembers(members) => marks::members(connection, members).await?,
+                DeletionWrite::Unmark(id, kind) => marks::unmark(connection, *id, *kind).await?,
+                DeletionWrite::Protect(row) => protections::put(connection, row).await?,
+                DeletionWrite::Unprotect(row) => protections::remove(connection, *row).await?,
+                _ => {}
+            }
+        }
         leaks_insert(connection, &self.leaks).await?;
         leaks_resolve(connection, &self.proven_gone).await
     }
@@ -51,9 +69,15 @@ const DELETIONS_INSERT: RowSet<Deletion> = insert_rows!(guarded, "deletions", |d
     state: text = deletion.state,
     requested_by: text = deletion.requested_by,
     reason: text = deletion.reason,
-    members: json = deletion.members,
+    name: text = deletion.name,
+    project_id: uuid = deletion.project_id,
+    parent_id: uuid = deletion.parent,
+    cascade: integer = i32::from(deletion.cascade),
+    resources: bigint = deletion.resources,
     requested_at: time = deletion.requested_at,
+    scheduled_for: time = deletion.scheduled_for,
     done_at: time = deletion.done_at,
+    retention: bigint = micros(deletion.retention),
     restorable_until: time = deletion.restorable_until,
 });
 
@@ -69,7 +93,8 @@ fn deleted_already(deletion: &Deletion) -> Refusal {
 
 const DELETIONS_UPDATE: RowSet<Deletion> = update_rows!(undated, "deletions" by id, |deletion: &Deletion| {
     state: text = deletion.state,
-    members: json = deletion.members,
+    resources: bigint = deletion.resources,
+    scheduled_for: time = deletion.scheduled_for,
     done_at: time = deletion.done_at,
     restorable_until: time = deletion.restorable_until,
 });

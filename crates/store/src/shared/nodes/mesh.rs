@@ -149,22 +149,23 @@ pub(crate) async fn release(
     Ok(())
 }
 
+/// The free numbers of a project that is deleted go with it.
+pub(crate) async fn clear(connection: &mut Connection, project: Uuid) -> Result<(), Failure> {
+    sqlx::query("DELETE FROM mesh_addresses WHERE project_id = $1 AND node_id IS NULL")
+        .bind(project)
+        .execute(connection)
+        .await?;
+    Ok(())
+}
+
 /// Empties the pool if the project, whose row is locked and not written yet, gets
 /// another network. The rule counted no node, but an enrolment may have begun
-/// before: its row is waited for, and a node refuses the change. The free numbers
-/// of a project that is deleted go with it.
+/// before: its row is waited for, and a node refuses the change.
 pub(crate) async fn clear_if_unused(
     connection: &mut Connection,
     project: &Project,
 ) -> Result<(), Failure> {
     let id = project.id.as_uuid();
-    if project.deleted_at.is_some() {
-        sqlx::query("DELETE FROM mesh_addresses WHERE project_id = $1 AND node_id IS NULL")
-            .bind(id)
-            .execute(connection)
-            .await?;
-        return Ok(());
-    }
     let stored = sqlx::query("SELECT id, mesh_cidr FROM projects WHERE id = $1")
         .bind(id)
         .fetch_one(&mut *connection)

@@ -21,7 +21,7 @@ use super::broker::users;
 use super::catalog::project;
 use super::page::{after, count, fetch_one, fetch_page, now};
 use super::row_set::RowSet;
-use super::table::{self, Table};
+use super::table::{self, Marks, Table};
 use super::transaction::Load;
 use super::{Connection, Row, rows, writes};
 use crate::failure::Failure;
@@ -216,20 +216,20 @@ pub(crate) const UPDATE: RowSet<Cluster> = update_rows!(dated, "clusters" by id,
     namespace_prefix: text = cluster.namespace_prefix.as_str(),
     region: text = cluster.region,
     access: text = cluster.access.as_ref().map(ToString::to_string),
-    deletion_id: uuid = cluster.deletion_id,
-    deleted_at: time = cluster.deleted_at,
 });
 
-/// The definitions stay on the cluster; their progress is forgotten, and so are the
-/// projects that left.
-pub(crate) async fn delete(connection: &mut Connection, row: &Cluster) -> Result<(), Failure> {
-    for statement in [
-        "DELETE FROM blueprint_definitions WHERE cluster_id = $1",
-        "DELETE FROM cluster_assignments WHERE cluster_id = $1",
-    ] {
-        sqlx::query(statement).bind(row.id.as_uuid()).execute(&mut *connection).await?;
-    }
-    table::update(connection, &UPDATE, row).await
+pub(crate) const MARKS: Marks = marks!("clusters", "name", "NULL");
+
+/// The definitions stay on a cluster that is deleted; their progress is forgotten.
+pub(crate) async fn forget_definitions(
+    connection: &mut Connection,
+    cluster: Uuid,
+) -> Result<(), Failure> {
+    sqlx::query("DELETE FROM blueprint_definitions WHERE cluster_id = $1")
+        .bind(cluster)
+        .execute(connection)
+        .await?;
+    Ok(())
 }
 
 pub(crate) const ASSIGNMENT_INSERT: RowSet<ClusterAssignment> = insert_rows!(plain, "cluster_assignments", |current: &ClusterAssignment| {

@@ -19,7 +19,7 @@ use uuid::Uuid;
 use super::broker::users;
 use super::catalog::version_hydrate;
 use super::cluster::{self, Verified};
-use super::page::{as_id, fetch_one, hydrate, now, readable};
+use super::page::{as_id, count, fetch_one, hydrate, now, readable};
 use super::transaction::Load;
 use super::{Connection, Row, rows};
 use crate::failure::Failure;
@@ -158,6 +158,18 @@ fn one_use(row: &Row) -> Result<ProviderUse, Fault> {
         kv_mount: rows::get(row, "kv_mount")?,
         kv_path: rows::get(row, "kv_path")?,
     })
+}
+
+/// Whether the namespace of a project is not proven gone from its cluster. Where the
+/// engine needs none, there is none.
+pub(crate) async fn is_left(
+    connection: &mut Connection,
+    project: ProjectId,
+) -> Result<bool, sqlx::Error> {
+    let statement = "SELECT count(*) AS found FROM cluster_assignments s \
+         JOIN clusters c ON c.id = s.cluster_id WHERE s.project_id = $1 \
+         AND c.engine = 'crossplane' AND s.namespace_phase <> 'Deleted'";
+    Ok(count(connection, statement, project.as_uuid()).await? > 0)
 }
 
 /// The placement of a project. Locks the project first, as declarations do: a

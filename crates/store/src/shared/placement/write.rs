@@ -16,7 +16,6 @@ pub(crate) async fn apply(
             insert(connection, &cluster::INSERT, row, "name").await
         }
         PlacementWrite::ClusterUpdate(row) => update(connection, &cluster::UPDATE, row).await,
-        PlacementWrite::ClusterDelete(row) => cluster::delete(connection, row).await,
         PlacementWrite::ClusterAssignmentInsert(row) => {
             cluster::ASSIGNMENT_INSERT.write(connection, &[row]).await
         }

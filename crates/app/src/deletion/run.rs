@@ -1,0 +1,229 @@
+//! What the loop over deletions does: begins those whose grace is over, and takes the
+//! deletions of containers further. Both are writes of ours; what happens outside is the
+//! work of the loops over resources and placements.
+
+use std::sync::Arc;
+
+use slipway_core::access::audit::Actor;
+use slipway_core::blocker::{Blocker, BlockerCode};
+use slipway_core::broker::delete;
+use slipway_core::broker::snapshot::ResourceSnapshot;
+use slipway_core::broker::transition::transitions;
+use slipway_core::catalog::blueprint::Blueprint;
+use slipway_core::catalog::cloud::Cloud;
+use slipway_core::catalog::credential::Credential;
+use slipway_core::catalog::label::LabelDefinition;
+use slipway_core::catalog::project::Project;
+use slipway_core::deletion::door::Doored;
+use slipway_core::deletion::record::Deletion;
+use slipway_core::deletion::request::{self, DeletionSnapshot};
+use slipway_core::error::Refusal;
+use slipway_core::ids::{CloudCredentialId, DeletionId, ProjectId, ResourceId, Revision};
+use slipway_core::placement::cluster::Cluster;
+use slipway_core::subject::SubjectKind;
+
+use crate::Context;
+use crate::catalog::port::{BlueprintKey, CredentialKey};
+use crate::deletion::request::{DeletableKind, subject, wake_loops};
+use crate::kind::StoredKind;
+use crate::permits::Permits;
+use crate::ports::store::{Error, Page};
+
+/// Deletions in one statement, and attempts in one transaction.
+const BATCH: u32 = 50;
+/// Batches of one container in one pass: the others wait no longer than that.
+const BATCHES: usize = 20;
+
+/// See the module.
+#[derive(Debug, Clone)]
+pub struct Runner {
+    context: Context,
+    permits: Arc<Permits>,
+    actor: Actor,
+}
+
+/// How a pass ended.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Passed {
+    /// How many deletions began, members were taken down, or deletions ended.
+    pub advanced: usize,
+    /// Something is due and could not be done; it is tried again.
+    pub refused: usize,
+    /// A freeze or observe-only withholds everything.
+    pub withheld: bool,
+    /// Containers wait for their members.
+    pub waiting: bool,
+}
+
+impl Runner {
+    /// The name of the loop, and of its periodic task.
+    pub const TASK: &'static str = "deletions";
+
+    pub fn new(context: Context, permits: Arc<Permits>) -> Self {
+        Self { context, permits, actor: Actor::new(format!("loop:{}", Self::TASK)) }
+    }
+
+    pub const fn context(&self) -> &Context {
+        &self.context
+    }
+
+    /// Begins what is due, and goes through the running containers.
+    pub async fn pass(&self) -> Result<Passed, Error> {
+        let mut passed = Passed::default();
+        for deletion in self.context.stores.deletion.deletion_due(BATCH).await? {
+            self.begin(&deletion, &mut passed).await?;
+        }
+        let mut page = Page { after: None, limit: BATCH };
+        loop {
+            let containers = self.context.stores.deletion.deletion_containers(page).await?;
+            for deletion in &containers {
+                self.advance(deletion, &mut passed).await?;
+            }
+            match containers.last() {
+                Some(last) if containers.len() >= BATCH as usize => page.after = Some(last.id),
+                _ => break,
+            }
+        }
+        if passed.advanced > 0 {
+            wake_loops(&self.context);
+        }
+        Ok(passed)
+    }
+
+    /// Begins a scheduled deletion, or shows why it cannot.
+    async fn begin(&self, deletion: &Deletion, passed: &mut Passed) -> Result<(), Error> {
+        // The start of a teardown revokes a token, which is a write to the registry.
+        let Ok(permit) = self.permits.enter(&self.context.stores).await? else {
+            passed.withheld = true;
+            return Ok(());
+        };
+        let mode = permit.revision();
+        let target = deletion.target.id;
+        let begun = match deletion.target.kind {
+            SubjectKind::Resource => self.begin_resource(ResourceId::new(target), mode).await,
+            SubjectKind::Project => self.begin_row::<Project>(&target.to_string()).await,
+            SubjectKind::Cloud => self.begin_row::<Cloud>(&target.to_string()).await,
+            SubjectKind::Credential => {
+                let key = CredentialKey::Existing(CloudCredentialId::new(target));
+                self.begin_row::<Credential>(&key).await
+            }
+            SubjectKind::Cluster => self.begin_row::<Cluster>(&target.to_string()).await,
+            SubjectKind::Label => self.begin_row::<LabelDefinition>(&target.to_string()).await,
+            SubjectKind::Blueprint => {
+                let key = BlueprintKey { blueprint: target.to_string(), version: None };
+                self.begin_row::<Blueprint>(&key).await
+            }
+            // Nothing else is ever scheduled.
+            _ => Ok(()),
+        };
+        match begun {
+            Ok(()) => {
+                passed.advanced += 1;
+                self.show(deletion.id, None).await
+            }
+            Err(Error::Refused(refusal)) => {
+                passed.refused += 1;
+                self.show(deletion.id, Some(&refusal)).await
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn begin_row<K: DeletableKind>(&self, key: &<K as StoredKind>::Key) -> Result<(), Error> {
+        let mut rule =
+            |snapshot: &Doored<_>| request::start::<K>(&snapshot.of, &snapshot.door, &self.actor);
+        let defaults = self.context.settings.deletion;
+        let store = self.context.stores.kind::<K>();
+        store.decide_deletion(key, subject::<K>, defaults, &mut rule).await
+    }
+
+    async fn begin_resource(&self, id: ResourceId, mode: Revision) -> Result<(), Error> {
+        let mut transitioned = Vec::new();
+        let mut rule = |snapshot: &Doored<ResourceSnapshot>| {
+            let commit = delete::start(&snapshot.of, &snapshot.door, &self.actor)?;
+            transitioned = transitions(&commit, Some(&snapshot.of));
+            commit.permitted(Some(mode))
+        };
+        let defaults = self.context.settings.deletion;
+        self.context.stores.broker.decide_deletion(id, defaults, &mut rule).await?;
+        self.context.meter.transitioned(&transitioned);
+        Ok(())
+    }
+
+    /// Takes members down, `BATCH` at a time, and the container when they are gone.
+    async fn advance(&self, deletion: &Deletion, passed: &mut Passed) -> Result<(), Error> {
+        let project = ProjectId::new(deletion.target.id);
+        let broker = &self.context.stores.broker;
+        for _ in 0..BATCHES {
+            let staying = broker.attempt_staying(project, BATCH).await?;
+            if staying.is_empty() {
+                break;
+            }
+            let Ok(permit) = self.permits.enter(&self.context.stores).await? else {
+                passed.withheld = true;
+                return Ok(());
+            };
+            let mode = permit.revision();
+            let mut transitioned = Vec::new();
+            let mut rule = |snapshot: &ResourceSnapshot| {
+                let commit = delete::start_member(snapshot, deletion, &self.actor);
+                transitioned.extend(transitions(&commit, Some(snapshot)));
+                commit.permitted(Some(mode))
+            };
+            let mut taken = 0;
+            for (id, decided) in broker.decide_many(&staying, &mut rule).await? {
+                match decided {
+                    Ok(()) => taken += 1,
+                    Err(error) => {
+                        tracing::warn!(attempt_id = %id, %error, "a member could not be taken down");
+                        passed.refused += 1;
+                    }
+                }
+            }
+            self.context.meter.transitioned(&transitioned);
+            passed.advanced += taken;
+            if taken == 0 {
+                break;
+            }
+        }
+        let mut done = false;
+        let mut rule = |snapshot: &DeletionSnapshot| {
+            let commit = request::advance(snapshot, &self.actor);
+            done = !commit.events.is_empty();
+            Ok(commit)
+        };
+        self.context.stores.deletion.deletion_decide(deletion.id, &mut rule).await?;
+        if done {
+            passed.advanced += 1;
+        } else {
+            passed.waiting = true;
+        }
+        Ok(())
+    }
+
+    /// Shows why a deletion does not begin; with no refusal, that nothing is in its way.
+    async fn show(&self, id: DeletionId, refusal: Option<&Refusal>) -> Result<(), Error> {
+        let store = &self.context.stores.deletion;
+        let before = store.deletion_blockers(id).await?;
+        let since = before.first().map_or_else(|| self.context.clock.now(), |one| one.since);
+        let blockers: Vec<Blocker> = refusal
+            .into_iter()
+            .map(|refusal| Blocker {
+                code: BlockerCode::DeletionRefused,
+                message: refusal.message.clone(),
+                since,
+                evidence: serde_json::json!({ "code": refusal.kind.code() }),
+                next_retry_at: None,
+            })
+            .collect();
+        let same = |(one, other): (&Blocker, &Blocker)| one.message == other.message;
+        let unchanged = before.len() == blockers.len() && before.iter().zip(&blockers).all(same);
+        if unchanged {
+            return Ok(());
+        }
+        if let Some(refusal) = refusal {
+            tracing::warn!(deletion_id = %id, %refusal, "a deletion is due and was refused");
+        }
+        store.deletion_block(id, &blockers).await
+    }
+}

@@ -1,0 +1,240 @@
+//! Deleting a thing that is a row of ours: at once, or when its grace ends. Nothing
+//! outside has to go first, except for a project, which is a container: its resources go
+//! first, then its namespace. A resource, which is taken down, has rules of its own
+//! ([`crate::broker::delete`]) behind the same [`Door`].
+
+use serde_json::json;
+
+use crate::access::audit::{About, Actor, AuditEntry};
+use crate::commit::{Commit, Write};
+use crate::deletion::DeletionWrite;
+use crate::deletion::door::{Ask, Begins, Door, Requested, entry};
+use crate::deletion::protection;
+use crate::deletion::record::{Deletion, DeletionState};
+use crate::deletion::write::{Mark, Members, begin, enter};
+use crate::error::Refusal;
+use crate::ids::{DeletionId, ProjectId, Revision};
+use crate::kind::{Kind, existing};
+use crate::time::Timestamp;
+
+/// A kind that is deleted softly: its row is marked and stays until it is purged.
+pub trait Deletable: Kind {
+    /// What a decision about it reads.
+    type Snapshot;
+
+    /// The audit verb of the request.
+    const DELETE: &'static str;
+
+    /// The live row, and the time it was locked.
+    fn found(snapshot: &Self::Snapshot) -> (&Option<Self>, Timestamp);
+
+    fn name(&self) -> &str;
+
+    /// The project that it is or belongs to.
+    fn project(&self) -> Option<ProjectId> {
+        None
+    }
+
+    /// What goes with it if the deletion cascades.
+    fn contents(_snapshot: &Self::Snapshot) -> Contents {
+        Contents::default()
+    }
+
+    /// What else changes when it is deleted.
+    fn leaving(&self) -> Vec<Write> {
+        Vec::new()
+    }
+
+    /// Refuses while something needs it.
+    fn free(&self, snapshot: &Self::Snapshot, cascade: bool) -> Result<(), Refusal>;
+}
+
+/// What is in a container.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Contents {
+    /// Resources that are not deleted.
+    pub resources: i64,
+    /// Something outside is not proven gone, and goes after the row is marked.
+    pub outside: bool,
+}
+
+impl Contents {
+    /// The state of a deletion that begins or goes on, and whether the row is marked as
+    /// deleted: not before what is in it is gone.
+    fn state(self) -> (DeletionState, bool) {
+        match self {
+            Self { resources: 1.., .. } => (DeletionState::Running, false),
+            Self { outside: true, .. } => (DeletionState::Running, true),
+            Self { outside: false, .. } => (DeletionState::Done, true),
+        }
+    }
+}
+
+pub fn request<K: Deletable>(
+    snapshot: &K::Snapshot,
+    door: &Door,
+    ask: &Ask,
+    actor: &Actor,
+) -> Result<Requested, Refusal> {
+    let (found, now) = K::found(snapshot);
+    let row = existing(found, ask.expected)?;
+    if let Some(under_way) = &door.under_way {
+        return door.again(under_way, ask, actor, now);
+    }
+    row.free(snapshot, ask.cascade)?;
+    let begins = door.pass(ask, now)?;
+    let contents = K::contents(snapshot);
+    let deletion = Deletion {
+        id: ask.deletion_id,
+        target: row.id().into(),
+        name: row.name().to_owned(),
+        project_id: row.project(),
+        state: DeletionState::Scheduled,
+        requested_by: actor.name.clone(),
+        reason: ask.reason.as_str().to_owned(),
+        parent: None,
+        cascade: ask.cascade,
+        resources: contents.resources,
+        revision: Revision::FIRST,
+        requested_at: now,
+        scheduled_for: begins.time(),
+        done_at: None,
+        retention: door.defaults.retention,
+        restorable_until: None,
+    };
+    let about = About::new(row.id());
+    let about = row.project().map_or(about, |project| about.of(project));
+    let mut details = json!({ "deletion_id": deletion.id });
+    if let Begins::At(time) = begins {
+        details["scheduled_for"] = json!(time);
+    }
+    if ask.cascade {
+        details["resources"] = json!(contents.resources);
+    }
+    let entry =
+        AuditEntry::new(K::DELETE, actor, about, now).because(ask.reason.as_str()).with(details);
+    let mut commit = Commit { audit: vec![entry], ..Commit::default() };
+    let deletion = match begins {
+        Begins::Now => entered(&mut commit, row, deletion, contents, now),
+        Begins::At(_) => {
+            mark(&mut commit, row, &deletion, None);
+            deletion
+        }
+    };
+    if let Some(project) = members_of(&deletion) {
+        let members = Members { project, deletion_id: deletion.id };
+        commit.writes.push(Write::Deletion(DeletionWrite::MarkMembers(members)));
+    }
+    begin(&mut commit, deletion);
+    Ok(Requested { deletion_id: ask.deletion_id, commit })
+}
+
+/// The project whose resources the deletion takes down.
+fn members_of(deletion: &Deletion) -> Option<ProjectId> {
+    deletion.project_id.filter(|_| deletion.cascade && deletion.resources > 0)
+}
+
+/// The deletion as it begins to run or is done, and the mark of its row.
+fn entered<K: Deletable>(
+    commit: &mut Commit,
+    row: &K,
+    deletion: Deletion,
+    contents: Contents,
+    now: Timestamp,
+) -> Deletion {
+    let (state, gone) = contents.state();
+    mark(commit, row, &deletion, gone.then_some(now));
+    if gone {
+        commit.writes.extend(row.leaving());
+    }
+    match state {
+        DeletionState::Done => deletion.done(now),
+        _ => Deletion { state, ..deletion },
+    }
+}
+
+fn mark<K: Deletable>(
+    commit: &mut Commit,
+    row: &K,
+    deletion: &Deletion,
+    deleted_at: Option<Timestamp>,
+) {
+    commit.writes.push(Write::Deletion(DeletionWrite::Mark(Mark {
+        subject: row.id().into(),
+        revision: row.revision(),
+        deletion_id: Some(deletion.id),
+        deleted_at,
+    })));
+}
+
+/// Begins a scheduled deletion whose time has come. Everything that the request checked is
+/// checked again: the world went on meanwhile.
+pub fn start<K: Deletable>(
+    snapshot: &K::Snapshot,
+    door: &Door,
+    actor: &Actor,
+) -> Result<Commit, Refusal> {
+    let (found, now) = K::found(snapshot);
+    let scheduled =
+        door.under_way.as_ref().filter(|deletion| deletion.state == DeletionState::Scheduled);
+    let (Some(row), Some(scheduled)) = (found, scheduled) else { return Ok(Commit::default()) };
+    protection::check(&door.protections, now)?;
+    row.free(snapshot, scheduled.cascade)?;
+    let mut commit = Commit {
+        audit: vec![entry("deletion.start", scheduled, actor, now).because(&*scheduled.reason)],
+        ..Commit::default()
+    };
+    let contents = K::contents(snapshot);
+    let deletion = Deletion { resources: contents.resources, ..scheduled.clone() };
+    let deletion = entered(&mut commit, row, deletion, contents, now);
+    if let Some(project) = members_of(&deletion) {
+        let members = Members { project, deletion_id: deletion.id };
+        commit.writes.push(Write::Deletion(DeletionWrite::MarkMembers(members)));
+    }
+    enter(&mut commit, scheduled, deletion, now);
+    Ok(commit)
+}
+
+/// A deletion by its id, its target and its record locked.
+#[derive(Debug, Clone)]
+pub struct DeletionSnapshot {
+    pub now: Timestamp,
+    pub deletion: Deletion,
+    /// The row of its target, deleted or not; `None` if it was purged.
+    pub target: Option<TargetRow>,
+    pub contents: Contents,
+}
+
+/// What all tables of deletable things have in common.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TargetRow {
+    pub revision: Revision,
+    pub is_deleted: bool,
+    pub deletion_id: Option<DeletionId>,
+    pub name: String,
+    /// The project that contains it, or is it.
+    pub project_id: Option<ProjectId>,
+}
+
+/// Takes the running deletion of a container one step further.
+pub fn advance(snapshot: &DeletionSnapshot, actor: &Actor) -> Commit {
+    let DeletionSnapshot { now, deletion, contents, .. } = snapshot;
+    let (state, gone) = contents.state();
+    let mut commit = Commit::default();
+    let (DeletionState::Running, Some(row), true) = (deletion.state, &snapshot.target, gone) else {
+        return commit;
+    };
+    if !row.is_deleted {
+        commit.writes.push(Write::Deletion(DeletionWrite::Mark(Mark {
+            subject: deletion.target,
+            revision: row.revision,
+            deletion_id: Some(deletion.id),
+            deleted_at: Some(*now),
+        })));
+    }
+    if state == DeletionState::Done {
+        commit.audit.push(entry("deletion.done", deletion, actor, *now));
+        enter(&mut commit, deletion, deletion.clone().done(*now), *now);
+    }
+    commit
+}

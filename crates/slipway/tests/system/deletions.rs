@@ -1,0 +1,105 @@
+//! Grace, cancelling, protection and whole projects, with the real binary on each database.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+use slipway_testkit::wait;
+
+use crate::control_plane::{ControlPlane, TIMEOUT};
+
+async fn delete(plane: &ControlPlane, path: &str) -> (u16, Value) {
+    plane.call(Method::DELETE, path, None).await
+}
+
+async fn deletion(plane: &ControlPlane, id: &Value) -> Value {
+    plane.get(&format!("/api/v1/deletions/{}", id.as_str().unwrap())).await
+}
+
+async fn wait_for_state(plane: &ControlPlane, id: &Value, state: &str) -> Value {
+    wait::until(TIMEOUT, &format!("the deletion to be {state}"), async || {
+        let found = deletion(plane, id).await;
+        if found["state"] == state { Ok(found) } else { Err(found.to_string()) }
+    })
+    .await
+}
+
+/// Until its grace ends nothing is touched, a cancelled deletion leaves the same agent, and
+/// what is scheduled begins after a crash too.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deletion_waits_for_its_grace_across_a_crash() {
+    for mut plane in ControlPlane::each("a_deletion_waits_for_its_grace").await {
+        plane.start().await;
+        let id = plane.declare("web-1", 0).await;
+        plane.wait_for_phase(&id, "Ready").await;
+        let agent = plane.agent(&id).await.pid;
+        let path = format!("/api/v1/resources/{id}");
+        let (status, refused) = delete(&plane, &format!("{path}?grace=tomorrow")).await;
+        assert_eq!((status, &refused["code"]), (400, &json!("invalid_input")), "{refused}");
+        let (status, scheduled) = delete(&plane, &format!("{path}?grace=1h")).await;
+        assert_eq!((status, &scheduled["state"]), (202, &json!("scheduled")), "{scheduled}");
+        let cancel = format!("/api/v1/deletions/{}/cancel", scheduled["id"].as_str().unwrap());
+        let (status, cancelled) = plane.call(Method::POST, &cancel, Some(json!({}))).await;
+        assert_eq!((status, &cancelled["state"]), (200, &json!("cancelled")), "{cancelled}");
+        assert_eq!(plane.resource(&id).await["phase"], "Ready");
+        assert_eq!(plane.agent(&id).await.pid, agent, "it went on");
+
+        let (_, scheduled) = delete(&plane, &format!("{path}?grace=3s")).await;
+        assert_eq!(scheduled["state"], "scheduled", "{scheduled}");
+        plane.kill();
+        plane.start().await;
+        plane.wait_for_phase(&id, "Deleted").await;
+        let done = wait_for_state(&plane, &scheduled["id"], "done").await;
+        assert!(done["done_at"].as_str() > scheduled["scheduled_for"].as_str(), "{done}");
+        assert!(done["restorable_until"].is_string(), "{done}");
+        let of_deletion = async || {
+            let own = |(aggregate, _): &(String, String)| scheduled["id"] == aggregate.as_str();
+            let events = plane.events().await.into_iter().filter(own);
+            events.map(|(_, kind)| kind).collect::<Vec<_>>()
+        };
+        wait::until(TIMEOUT, "the events to be relayed", async || of_deletion().await.len() >= 3)
+            .await;
+        let expected = ["deletion.Scheduled", "deletion.Started", "deletion.Done"];
+        assert_eq!(of_deletion().await, expected);
+        plane.stop().await;
+    }
+}
+
+/// A project goes after what is in it, unless something in it is protected.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_project_goes_with_what_is_in_it() {
+    for mut plane in ControlPlane::each("a_project_goes_with_what_is_in_it").await {
+        plane.start().await;
+        let (first, second) = (plane.declare("web-1", 0).await, plane.declare("web-2", 0).await);
+        for id in [&first, &second] {
+            plane.wait_for_phase(id, "Ready").await;
+        }
+        let path = "/api/v1/projects/default";
+        let (status, refused) = delete(&plane, path).await;
+        assert_eq!((status, &refused["code"]), (409, &json!("project_not_empty")), "{refused}");
+        let protection = "/api/v1/protections/resource/web-2";
+        let reason = json!({ "reason": "holds the books" });
+        let (status, set) = plane.call(Method::PUT, protection, Some(reason)).await;
+        assert_eq!((status, &set["name"]), (200, &json!("web-2")), "{set}");
+        let cascade = format!("{path}?cascade=true&reason=closed");
+        let (status, refused) = delete(&plane, &cascade).await;
+        assert_eq!((status, &refused["code"]), (409, &json!("protected")), "{refused}");
+        assert!(refused["message"].as_str().unwrap().contains("`web-2`"), "{refused}");
+        assert_eq!(plane.resource(&first).await["phase"], "Ready", "nothing was touched");
+        let (status, _) = delete(&plane, protection).await;
+        assert_eq!(status, 204);
+
+        let (status, running) = delete(&plane, &cascade).await;
+        assert_eq!((status, &running["state"]), (200, &json!("running")), "{running}");
+        assert_eq!(running["resources"], 2, "{running}");
+        let declare = json!({ "handle": "web-3", "project": "default", "blueprint": "local-node" });
+        let (status, late) = plane.call(Method::POST, "/api/v1/resources", Some(declare)).await;
+        assert_eq!((status, &late["code"]), (409, &json!("project_leaving")), "{late}");
+        wait_for_state(&plane, &running["id"], "done").await;
+        for id in [&first, &second] {
+            assert_eq!(plane.resource(id).await["phase"], "Deleted");
+        }
+        let (status, _) = plane.call(Method::GET, path, None).await;
+        assert_eq!(status, 404);
+        assert!(plane.agents().is_empty());
+        plane.stop().await;
+    }
+}

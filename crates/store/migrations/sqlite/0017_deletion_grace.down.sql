@@ -1,0 +1,13 @@
+DROP TABLE protections;
+DROP INDEX resources_deletion_id_index;
+DROP INDEX deletions_running_index;
+DROP INDEX deletions_parent_id_index;
+DROP INDEX deletions_project_id_index;
+CREATE INDEX deletions_target_id_index ON deletions (target_id);
+ALTER TABLE deletions ADD COLUMN members TEXT NOT NULL DEFAULT '[]';
+ALTER TABLE deletions DROP COLUMN retention;
+ALTER TABLE deletions DROP COLUMN resources;
+ALTER TABLE deletions DROP COLUMN cascade;
+ALTER TABLE deletions DROP COLUMN parent_id;
+ALTER TABLE deletions DROP COLUMN project_id;
+ALTER TABLE deletions DROP COLUMN name;

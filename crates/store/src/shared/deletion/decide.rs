@@ -1,0 +1,77 @@
+//! What decisions about deletions lock and load.
+
+use slipway_app::ports::SubjectOf;
+use slipway_core::deletion::door::{Defaults, Door, Doored};
+use slipway_core::deletion::record::Deletion;
+use slipway_core::deletion::request::{Contents, DeletionSnapshot};
+use slipway_core::ids::{DeletionId, ProjectId};
+use slipway_core::subject::{Subject, SubjectKind};
+
+use super::broker::users;
+use super::page::{fetch_one, now};
+use super::placement::namespace;
+use super::reads::{self, select_deletions};
+use super::transaction::Load;
+use super::{Connection, hydrate, marks, protections};
+use crate::failure::Failure;
+
+/// A request to delete: what its own kind loads, and what every request passes.
+pub(crate) struct AtTheDoor<L: Load> {
+    pub(crate) of: L,
+    pub(crate) subject: SubjectOf<L::Snapshot>,
+    pub(crate) defaults: Defaults,
+}
+
+impl<L: Load> Load for AtTheDoor<L> {
+    type Snapshot = Doored<L::Snapshot>;
+
+    async fn load(&self, connection: &mut Connection) -> Result<Self::Snapshot, Failure> {
+        let of = self.of.load(connection).await?;
+        let mut door = Door { defaults: self.defaults, ..Door::default() };
+        if let Some(subject) = (self.subject)(&of) {
+            door.under_way = under_way(connection, subject).await?;
+            door.protections = protections::of(connection, subject).await?;
+        }
+        Ok(Doored { of, door })
+    }
+}
+
+/// The open deletion of this target; there is at most one.
+async fn under_way(
+    connection: &mut Connection,
+    target: Subject,
+) -> Result<Option<Deletion>, Failure> {
+    let query = sqlx::query(concat!(
+        select_deletions!(),
+        "WHERE kind = $1 AND target_id = $2 AND state IN ('scheduled', 'running')"
+    ));
+    let query = query.bind(target.kind.as_str()).bind(target.id);
+    fetch_one(connection, query, "d_id", hydrate::deletion).await
+}
+
+/// A deletion by its id. Its target is locked before its record is read, as every decision
+/// about the target does it.
+pub(crate) struct ById(pub(crate) DeletionId);
+
+impl Load for ById {
+    type Snapshot = DeletionSnapshot;
+
+    async fn load(&self, connection: &mut Connection) -> Result<DeletionSnapshot, Failure> {
+        let missing = Failure::NotFound { kind: DeletionId::KIND };
+        let Some(found) = reads::fetch(connection, self.0).await? else { return Err(missing) };
+        let Subject { kind, id } = found.target;
+        let target = match marks::of(kind) {
+            Some(marks) => marks.lock(connection, id).await?,
+            None => None,
+        };
+        let Some(deletion) = reads::fetch(connection, self.0).await? else { return Err(missing) };
+        let contents = match kind {
+            SubjectKind::Project => Contents {
+                resources: users::live_resources(connection, ProjectId::new(id)).await?,
+                outside: namespace::is_left(connection, ProjectId::new(id)).await?,
+            },
+            _ => Contents::default(),
+        };
+        Ok(DeletionSnapshot { now: now(connection).await?, deletion, target, contents })
+    }
+}
