@@ -207,7 +207,10 @@ fn loop_in_short(found: &LoopStatus, lag: Option<u64>) -> String {
     match (&found.last_error, lag) {
         (_, Some(lag)) => format!("{} {lag} s behind", found.name),
         (_, None) if found.activations == 0 => format!("{} not run yet", found.name),
-        (Some(_), None) => format!("{} ok, {} errors", found.name, found.failed),
+        (Some(error), None) => format!("{} fails: {error}", found.name),
+        (None, None) if found.failed > 0 => {
+            format!("{} ok, {} failed earlier", found.name, found.failed)
+        }
         (None, None) => format!("{} ok", found.name),
     }
 }
