@@ -150,7 +150,7 @@ pub(super) async fn a_flapping_window_has_one_start(world: &World) {
     world.tick(claimed).await.expect("a tick");
     let lost = world.snapshot(declared.attempt).await.attempt;
     assert_eq!((lost.phase(), lost.unsettled_since()), (Phase::Pending, lost.phase_since()));
-    world.drive(declared.attempt, Phase::Provisioning).await;
+    world.drive(declared.attempt, Phase::Enrolling).await;
     let again = world.snapshot(declared.attempt).await.attempt;
     assert_eq!(again.unsettled_since(), lost.unsettled_since());
 }
