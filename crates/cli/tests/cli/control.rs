@@ -46,7 +46,7 @@ async fn a_freeze_that_does_not_settle_ends_the_wait() {
 }
 
 fn mk_status() -> Value {
-    let mk_loop = |name: &str, failed: u8, error: Option<&str>| {
+    let mk_loop = |name: &str, failed: u16, error: Option<&str>| {
         json!({
             "name": name, "activations": 7, "last_activation_at": "2026-01-31T12:00:00Z",
             "last_error": error, "claimed": 3, "failed": failed,
