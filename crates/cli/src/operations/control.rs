@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use serde::Serialize;
+use slipway_core::text::counted;
 use slipway_wire::operations::{
     ClusterStatus, Control, InstallationStatus, LoopStatus, PutFreeze, Replica, Resume,
     WithheldAction,
@@ -232,8 +233,8 @@ pub(crate) async fn withheld(session: &mut Session<'_>, page: PageArguments) -> 
     session.show_list(&listed, "withheld actions");
     if listed.open > 0 {
         session.terminal.say(&format!(
-            "{} resources were not observed yet; try again in a moment",
-            listed.open
+            "not observed yet: {}; try again in a moment",
+            counted(listed.open, "resource")
         ));
     }
     Ok(())

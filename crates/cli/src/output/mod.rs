@@ -4,12 +4,14 @@
 
 mod document;
 mod fit;
+mod fold;
 mod layout;
 mod paint;
 mod present;
 mod table;
 mod value;
 
+pub use fold::fold;
 pub use present::{agree, fail, present, say};
 pub use table::{facts, rows};
 
