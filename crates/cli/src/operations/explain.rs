@@ -17,7 +17,7 @@ use crate::client::Listing;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::nodes::node;
-use crate::output::{field, fold, observed, plain, time};
+use crate::output::{field, observed, plain, time, wrap};
 use crate::session::Session;
 use crate::terminal::clean;
 
@@ -98,7 +98,7 @@ async fn explain(session: &mut Session<'_>, kind: ExplainedKind, id: &str) -> Re
 
 fn show(session: &mut Session<'_>, explanation: &Explanation) -> Result<(), Error> {
     session.show(explanation, |explanation, layout| {
-        fold(&text(explanation), layout.width.filter(|_| !layout.wide))
+        wrap(&text(explanation), layout.width.filter(|_| !layout.wide))
     });
     Ok(())
 }

@@ -5,7 +5,7 @@ use std::fmt::Display;
 use comfy_table::{ContentArrangement, Table, presets};
 
 use super::fit::{Fit, fit};
-use super::fold::fold;
+use super::wrap::wrap;
 use crate::terminal::clean;
 
 /// Rows under headings, one line each; `none` if there are none.
@@ -67,15 +67,15 @@ const PADDING: usize = 4;
 pub fn facts(facts: Vec<(&str, Option<String>)>, width: Option<u16>) -> String {
     let mut table = empty(width);
     let names = facts.iter().map(|(name, _)| length(name)).max().unwrap_or(0);
-    // The table itself would fold an indented line without its indent.
+    // The table itself would wrap an indented line without its indent.
     let room = width.map(|width| width.saturating_sub(u16::try_from(names + PADDING).unwrap_or(0)));
     for (name, value) in facts {
         if let Some(value) = value.filter(|value| !value.is_empty()) {
-            let folded = |line: &str| match line.starts_with(' ') {
-                true => fold(&clean(line), room),
+            let wrapped = |line: &str| match line.starts_with(' ') {
+                true => wrap(&clean(line), room),
                 false => clean(line),
             };
-            let lines: Vec<_> = value.lines().map(folded).collect();
+            let lines: Vec<_> = value.lines().map(wrapped).collect();
             table.add_row([name.to_owned(), lines.join("\n")]);
         }
     }

@@ -428,7 +428,7 @@ fn an_observation_has_lines_and_a_time() {
 }
 
 #[test]
-fn an_indented_line_keeps_its_indent_when_it_is_folded() {
+fn an_indented_line_keeps_its_indent_when_it_is_wrapped() {
     let value = "row_invalid\n  reason: the row breaks an invariant and is quarantined".to_owned();
     let shown = super::facts(vec![("blockers", Some(value))], Some(40));
     let expected = "blockers  row_invalid\n            reason: the row breaks an\n              invariant and is\n              quarantined";

@@ -1,7 +1,7 @@
 //! Runs all checks in order and shows the findings.
 
 use slipway_app::ports::Clock as _;
-use slipway_cli::{ClientOptions, Exit, Traits, fold, present};
+use slipway_cli::{ClientOptions, Exit, Traits, present, wrap};
 use slipway_core::text::counted;
 
 use super::finding::{Finding, Status};
@@ -73,13 +73,13 @@ fn lines(findings: &[Finding], traits: Traits) -> String {
     lines.join("\n")
 }
 
-/// Folded into the room beside the status and a check of this width.
+/// Wrapped into the room beside the status and a check of this width.
 fn beside(text: &str, width: usize, traits: Traits) -> String {
     let used = 7 + 2 + width + 2;
     let room = traits.width.map(|all| all.saturating_sub(u16::try_from(used).unwrap_or(u16::MAX)));
-    // On a very narrow terminal the terminal folds better.
-    let folded = fold(text, room.filter(|room| *room >= 20));
-    folded.replace('\n', &format!("\n{}", " ".repeat(used)))
+    // On a very narrow terminal the terminal wraps better.
+    let wrapped = wrap(text, room.filter(|room| *room >= 20));
+    wrapped.replace('\n', &format!("\n{}", " ".repeat(used)))
 }
 
 #[cfg(test)]
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_finding_is_folded_beside_its_check() {
+    fn a_long_finding_is_wrapped_beside_its_check() {
         let text = lines(&findings(), Traits { width: Some(50), ..Traits::default() });
         assert_eq!(text, lines(&findings(), Traits::default()), "everything fits");
         let mut area = Area::new("disk");
