@@ -241,14 +241,16 @@ async fn what_takes_too_long_says_so() {
     plane.break_agent(&broken).await;
     plane.wait_for_phase(&flapping, "Ready").await;
 
-    // Its agent dies again and again.
+    // Its agent dies again and again, as soon as it is Ready.
     let name = plane.resource(&flapping).await["attempt"]["xr_name"].as_str().unwrap().to_owned();
     wait::until(TIMEOUT, "the flapping to be noticed", async || {
-        for agent in plane.agents_of(&name) {
-            // It may have ended by itself.
-            let _gone = send_signal(agent.pid, Signal::Kill);
-        }
         let seen = plane.resource(&flapping).await;
+        if seen["phase"] == "Ready" {
+            for agent in plane.agents_of(&name) {
+                // It may have ended by itself.
+                let _gone = send_signal(agent.pid, Signal::Kill);
+            }
+        }
         let mut blockers = seen["blockers"].as_array().unwrap().iter();
         if blockers.any(|found| found["code"] == "unsettled") {
             Ok(())
