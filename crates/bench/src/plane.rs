@@ -204,9 +204,8 @@ impl Running {
             ended?;
         }
         let status = self.status.snapshot();
-        match status.last_error {
-            Some(error) => anyhow::bail!("{} ticks failed, the last one: {error}", status.failed),
-            None => Ok(()),
-        }
+        let error = status.last_error.unwrap_or_default();
+        anyhow::ensure!(status.failed == 0, "{} ticks failed: {error}", status.failed);
+        Ok(())
     }
 }

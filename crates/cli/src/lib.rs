@@ -44,7 +44,7 @@ pub use error::Error;
 pub use examples::with_examples;
 pub use exit::{EXIT_CODES, Exit};
 pub use operations::{KeyProbe, ServerProbe, probe_server};
-pub use output::{agree, facts, fail, present, rows, say};
+pub use output::{agree, facts, fail, present, rows, say, wrap};
 pub use renderers::{DaemonSet, MachineConfig, Renderers};
 pub use run::{run, run_on};
 pub use terminal::{Terminal, Traits};

@@ -4,6 +4,7 @@
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use slipway_wire::deletion::Deletion;
+use slipway_wire::operations::Explanation;
 
 use crate::arguments::{NamedDeleteArguments, Output};
 use crate::catalog::relabel::Relabelling;
@@ -15,6 +16,9 @@ use crate::output::{Layout, paint, render};
 use crate::renderers::Renderers;
 use crate::suggest;
 use crate::terminal::{Terminal, Traits, clean};
+
+/// Quarantined rows that are named; each costs a request.
+const NAMED: usize = 20;
 
 pub(crate) struct Session<'a> {
     pub(crate) client: Client,
@@ -36,13 +40,14 @@ impl Session<'_> {
         path: &[&str],
         wanted: impl Into<Listing>,
     ) -> Result<(), Error> {
-        let listed = match self.client.list::<R>(path, wanted).await {
+        let mut listed = match self.client.list::<R>(path, wanted).await {
             Ok(listed) => listed,
             Err(error) => {
                 let given = path.get(1).copied().unwrap_or_default();
                 return Err(suggest::reference(&self.client, error, given).await);
             }
         };
+        name_quarantined(&self.client, &mut listed.quarantined).await;
         let noun = match path.last().copied().unwrap_or_default() {
             "audit" => "audit entries".to_owned(),
             noun => noun.replace('-', " "),
@@ -155,14 +160,15 @@ impl Session<'_> {
 
     /// Shows a list, and names the quarantined rows that the server left out.
     pub(crate) fn show_list<R: Row>(&mut self, listed: &Listed<R>, noun: &str) {
-        self.show_all(&listed.items, noun);
-        if !listed.quarantined.is_empty() {
-            self.terminal.say(&format!(
-                "warning: {} left out because their rows are invalid and quarantined: {}",
-                listed.quarantined.len(),
-                listed.quarantined.join(", ")
-            ));
+        if listed.quarantined.is_empty() {
+            return self.show_all(&listed.items, noun);
         }
+        self.show_all(&listed.items, &format!("{noun} that can be read"));
+        self.terminal.say(&format!(
+            "warning: {} left out because of an invalid row, which is quarantined: {}",
+            listed.quarantined.len(),
+            listed.quarantined.join(", ")
+        ));
     }
 
     /// Shows rows; that there is none is no result, so it is said beside it.
@@ -188,5 +194,16 @@ impl Session<'_> {
             false => table(document, layout),
         });
         self.terminal.print(&text);
+    }
+}
+
+/// Says of the first ids what they are, by an explanation, which also an invalid row has.
+async fn name_quarantined(client: &Client, ids: &mut [String]) {
+    for id in ids.iter_mut().take(NAMED) {
+        // An id that nobody can explain stays an id.
+        let Ok(found) = client.get::<Explanation>(&["explain", id]).await else { continue };
+        let codes = found.blockers.iter().map(|blocker| blocker.code.as_str());
+        let state: Vec<_> = std::iter::once(found.state.as_str()).chain(codes).collect();
+        *id = format!("{} `{}` ({}; {id})", found.kind, found.name, state.join(", "));
     }
 }

@@ -40,6 +40,7 @@ pub struct Snapshot {
     pub last_success: Option<Instant>,
     /// The last claim that found work.
     pub last_claim: Option<Instant>,
+    /// Of what failed since the last successful claim.
     pub last_error: Option<String>,
 }
 
@@ -57,6 +58,7 @@ impl Status {
             inner.activations += 1;
             inner.claimed += u64::try_from(claimed).unwrap_or(u64::MAX);
             inner.last_activation_at = Some(at);
+            inner.last_error = None;
             let now = Some(Instant::now());
             inner.last_success = now;
             if claimed > 0 {

@@ -148,9 +148,23 @@ impl Subscribers {
             return failed(error.to_string());
         }
         match published {
-            Published::Well => None,
+            Published::Well => {
+                if claimed.failures > 0 {
+                    tracing::info!(name, "a sink accepts events again");
+                }
+                None
+            }
             Published::Failed { error, retry_after } => {
-                tracing::warn!(name, error, ?retry_after, "a sink did not accept events");
+                // It failed before if nothing was delivered in between.
+                if claimed.failures == 0 {
+                    tracing::warn!(
+                        name,
+                        error,
+                        "a sink does not accept events; this is logged again when it does"
+                    );
+                } else {
+                    tracing::debug!(name, error, ?retry_after, "a sink did not accept events");
+                }
                 failed(error)
             }
         }

@@ -145,8 +145,8 @@ impl BlockerCode {
                 },
             ],
             Self::ProviderNotReady => &[Remedy {
-                action: "store the credential at the path that the message names, or repair External Secrets on the cluster; the loop continues by itself",
-                command: Some("slipway cluster assignments"),
+                action: "store the credential at its path, which `slipway credential get` shows, or repair External Secrets on the cluster; the loop continues by itself",
+                command: Some("slipway cluster assignments -o yaml"),
                 role: "admin",
             }],
             Self::NamespaceNotReady => &[Remedy {

@@ -175,6 +175,14 @@ pub fn check_reference(field: &str, text: &str) -> Result<(), InvalidText> {
     Ok(())
 }
 
+/// `1 warning`, `2 warnings`: for a noun with a regular plural.
+pub fn counted(count: u64, noun: &str) -> String {
+    match count {
+        1 => format!("1 {noun}"),
+        count => format!("{count} {noun}s"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use slipway_app::Context;
@@ -46,7 +47,7 @@ pub struct NodeSettings {
 pub trait LoopsView: fmt::Debug + Send + Sync {
     fn statuses(&self) -> Vec<LoopStatus>;
 
-    /// The probes of the loops; the server adds that of the database. Callers
-    /// without a key see their texts.
-    async fn probes(&self) -> Vec<Probe>;
+    /// The probes of the loops, within this time; the server adds that of the database.
+    /// Callers without a key see their texts.
+    async fn probes(&self, within: Duration) -> Vec<Probe>;
 }

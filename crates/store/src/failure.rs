@@ -68,7 +68,7 @@ fn of_database(error: &sqlx::Error) -> Error {
     of_class(class(error), error.to_string())
 }
 
-fn of_class(class: ErrorClass, text: String) -> Error {
+pub(crate) fn of_class(class: ErrorClass, text: String) -> Error {
     match class {
         ErrorClass::Conflict | ErrorClass::Timeout | ErrorClass::Unavailable => {
             Error::Unavailable(text)

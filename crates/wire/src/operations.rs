@@ -85,6 +85,7 @@ pub struct LoopStatus {
     pub name: String,
     pub activations: u64,
     pub last_activation_at: Option<String>,
+    /// Of what failed since the last pass that succeeded.
     pub last_error: Option<String>,
     pub claimed: u64,
     pub failed: u64,

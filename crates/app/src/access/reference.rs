@@ -10,8 +10,8 @@ use uuid::Uuid;
 use crate::access::authorise::Caller;
 use crate::{Context, Error};
 
-/// The id of what a caller names within its reach: by its name, its id or the beginning of
-/// it. `None` if nothing is named so.
+/// The id of what a caller names within its reach: by its name, its id, the beginning of
+/// it, or the name of its composite. `None` if nothing is named so.
 pub async fn find(
     context: &Context,
     caller: &Caller,
@@ -19,8 +19,9 @@ pub async fn find(
     text: &str,
 ) -> Result<Option<Uuid>, Error> {
     check_reference("id", text)?;
-    let whole = Uuid::try_parse(text).ok().map(|id| id..=id);
-    let ids = whole.or_else(|| reference::ids_from(text)).unwrap_or(Uuid::max()..=Uuid::nil());
+    let id = reference::without_prefix(text);
+    let whole = Uuid::try_parse(id).ok().map(|id| id..=id);
+    let ids = whole.or_else(|| reference::ids_from(id)).unwrap_or(Uuid::max()..=Uuid::nil());
     let found = context.stores.access.candidates(kind, text, &ids, caller.project).await?;
     Ok(reference::choose(kind, "id", text, &found)?)
 }

@@ -8,7 +8,7 @@ use slipway_core::ids::{DeletionId, ResourceId};
 
 use crate::access::authorise::{Caller, Operation, authorise};
 use crate::access::reach;
-use crate::deletion::request::{Wanted, wake};
+use crate::deletion::request::{DeleteOptions, wake};
 use crate::{Context, Error};
 
 /// Accepts the deletion, or returns the one that is under way. A deletion request is a
@@ -17,11 +17,11 @@ pub async fn delete(
     context: &Context,
     caller: &Caller,
     id: ResourceId,
-    wanted: Wanted<'_>,
+    options: DeleteOptions<'_>,
 ) -> Result<DeletionId, Error> {
     let actor = authorise(caller, Operation::ResourceDelete)?;
     reach::reach_resource(context, caller, id).await?;
-    let ask = wanted.ask(context)?;
+    let ask = options.ask(context)?;
     let (mut deletion_id, mut transitioned, mut waits) = (ask.deletion_id, Vec::new(), false);
     let mut rule = |snapshot: &Doored<ResourceSnapshot>| {
         let requested = delete::request(&snapshot.of, &snapshot.door, &ask, &actor)?;

@@ -41,7 +41,7 @@ pub async fn change(
     let reason = Reason::parse(reason).map_err(Refusal::from)?;
     let mut after = None;
     let mut rule = |snapshot: &ProtectionSnapshot| {
-        reached(snapshot, caller)?;
+        in_reach(snapshot, caller)?;
         let commit = decide(snapshot, change, &reason, &actor)?;
         after = protection::after(snapshot, &commit);
         Ok(commit)
@@ -51,7 +51,7 @@ pub async fn change(
 }
 
 /// What is out of reach is as unknown as what does not exist.
-fn reached(snapshot: &ProtectionSnapshot, caller: &Caller) -> Result<(), Refusal> {
+fn in_reach(snapshot: &ProtectionSnapshot, caller: &Caller) -> Result<(), Refusal> {
     let own = caller.project.is_none_or(|own| snapshot.project_id == Some(own));
     own.then_some(()).ok_or_else(|| {
         let kind = snapshot.subject.kind;

@@ -24,7 +24,7 @@ pub trait DeletableKind: StoredKind<Snapshot = <Self as Deletable>::Snapshot> + 
 
 /// What a caller says about a deletion.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Wanted<'a> {
+pub struct DeleteOptions<'a> {
     pub reason: Option<&'a str>,
     pub expected: Expected,
     /// How long to wait before anything is touched; the default if not said.
@@ -33,7 +33,7 @@ pub struct Wanted<'a> {
     pub cascade: bool,
 }
 
-impl Wanted<'_> {
+impl DeleteOptions<'_> {
     pub(crate) fn ask(&self, context: &Context) -> Result<Ask, Refusal> {
         let ask = Ask {
             deletion_id: DeletionId::new(context.entropy.uuid()),
@@ -52,10 +52,10 @@ pub async fn delete<K: DeletableKind>(
     context: &Context,
     caller: &Caller,
     key: &<K as StoredKind>::Key,
-    wanted: Wanted<'_>,
+    options: DeleteOptions<'_>,
 ) -> Result<DeletionId, Error> {
     let actor = authorise(caller, K::OPERATION)?;
-    let ask = wanted.ask(context)?;
+    let ask = options.ask(context)?;
     let mut deletion_id = ask.deletion_id;
     let mut rule = |snapshot: &Doored<_>| {
         let requested = request::request::<K>(&snapshot.of, &snapshot.door, &ask, &actor)?;

@@ -116,24 +116,30 @@ pub async fn observe(context: &Context, reason: &str, actor: &Actor) -> Result<(
     Ok(context.stores.operations.control_decide(&mut rule).await?)
 }
 
-/// Records the address at which nodes reach this installation. Returns the
-/// previous one if it was different.
+/// Nodes reach the installation by another address than before.
+#[derive(Debug)]
+pub struct Moved {
+    /// `None` if none was configured.
+    pub before: Option<String>,
+}
+
+/// Records the address at which nodes reach this installation.
 pub async fn locate(
     context: &Context,
     public_url: &str,
     actor: &Actor,
-) -> Result<Option<String>, Error> {
-    let mut before = None;
+) -> Result<Option<Moved>, Error> {
+    let mut moved = None;
     context
         .stores
         .operations
         .control_decide(&mut |LockedControl { control, .. }| {
             let located = control::locate(control, public_url, actor);
-            before = located.as_ref().and(control.public_url.clone());
+            moved = located.as_ref().map(|_| Moved { before: control.public_url.clone() });
             Ok(located)
         })
         .await?;
-    Ok(before)
+    Ok(moved)
 }
 
 /// One heartbeat of this replica.

@@ -47,6 +47,10 @@ pub async fn explain(
     reference: &str,
 ) -> Result<Explanation, Error> {
     let kind = ExplainedKind::parse_field("kind", kind)?;
+    let reference = match kind {
+        ExplainedKind::Attempt => reference::without_prefix(reference),
+        _ => reference,
+    };
     let found = of_kind(context, caller, kind, reference).await;
     let missing = reference::missing(kind, reference);
     match (&found, reference::ids_from(reference)) {
@@ -63,8 +67,8 @@ pub async fn explain(
     }
 }
 
-/// Explains whatever this names: anything by its id or the beginning of it, a resource
-/// also by its handle, which comes first.
+/// Explains whatever this names: anything by its id or the beginning of it, an attempt also
+/// by the name of its composite, a resource by its handle, which comes first.
 pub async fn any(
     context: &Context,
     caller: &Caller,
@@ -72,13 +76,14 @@ pub async fn any(
     project: Option<&str>,
 ) -> Result<Explanation, Error> {
     authorise(caller, Operation::ResourceRead)?;
-    let whole = Uuid::try_parse(reference).ok();
-    let mut found = match whole {
-        Some(_) => Vec::new(),
-        None => handles(context, caller, reference, project).await?,
+    let mut found = match Uuid::try_parse(reference) {
+        Ok(_) => Vec::new(),
+        Err(_) => handles(context, caller, reference, project).await?,
     };
+    let id = reference::without_prefix(reference);
+    let whole = Uuid::try_parse(id).ok().map(|id| id..=id);
     if found.is_empty()
-        && let Some(ids) = whole.map(|id| id..=id).or_else(|| reference::ids_from(reference))
+        && let Some(ids) = whole.or_else(|| reference::ids_from(id))
     {
         found = subjects(context, caller, &ids).await?;
     }

@@ -16,9 +16,10 @@ use crate::ports::store::{Error, Page};
 /// `spoil` must make the row of this attempt invalid in the database itself.
 pub async fn bad_row(store: Stores, spoil: impl AsyncFnOnce(ProvisionedResourceId)) {
     let world = World::new(store).await;
-    let mut declared = Vec::new();
+    let (mut declared, mut handles) = (Vec::new(), Vec::new());
     for _ in 0..3 {
         let handle = world.handle();
+        handles.push(handle.clone());
         declared.push(world.declare(&handle).await.expect("a declaration"));
     }
     let (bad, good) = (declared[1], [declared[0], declared[2]]);
@@ -29,7 +30,8 @@ pub async fn bad_row(store: Stores, spoil: impl AsyncFnOnce(ProvisionedResourceI
     let corrupt: Vec<_> = loaded.iter().filter_map(|row| row.as_ref().err()).collect();
     assert_eq!((loaded.len(), corrupt.len()), (3, 1), "{loaded:?}");
     assert_eq!(corrupt[0].id, bad.attempt.as_uuid());
-    assert!(!corrupt[0].reason.is_empty());
+    let named = format!("resource `{}`: ", handles[1]);
+    assert!(corrupt[0].reason.starts_with(&named), "{}", corrupt[0].reason);
 
     let page = Page { after: None, limit: 100 };
     let listed = world.store.broker.resource_list(&ResourceFilter::default(), page).await;
@@ -125,15 +127,16 @@ pub async fn bad_seams(store: Stores, spoil: impl AsyncFn(BadSeam)) {
     spoil(BadSeam::Token(token)).await;
     let (draining, node, _) = world.draining().await;
     spoil(BadSeam::Node(node)).await;
+    let rows = [format!("token {token}"), format!("node {node}")];
     let broker = &world.store.broker;
     let both = [without_token.attempt, draining.attempt];
     broker.attempt_wake(&both).await.expect("a wake");
     let due = broker.attempt_claim("suite", world.partition, 200, LEASE).await.expect("a claim");
-    for (declared, seam) in
-        [(without_token, DeregistrationSeam::Token), (draining, DeregistrationSeam::Node)]
-    {
+    let seams = [(without_token, DeregistrationSeam::Token), (draining, DeregistrationSeam::Node)];
+    for ((declared, seam), row) in seams.into_iter().zip(rows) {
         let (found, reason) = seam_of(declared.attempt).await;
         assert_eq!(found, Some(seam), "{reason}");
+        assert!(reason.contains(&row), "it says which row to repair: {reason}");
         let claimed = due.iter().find(|claimed| claimed.id == declared.attempt);
         let claimed = *claimed.expect("it is due");
         broker.attempt_quarantine(claimed, &reason, found, LEASE).await.expect("a hold");

@@ -33,12 +33,15 @@ fn is_id(target: &TargetArguments) -> bool {
     target.target.parse::<ResourceId>().is_ok()
 }
 
-/// The id of a resource that may be deleted. An id is not looked up, so that it
-/// can name a quarantined row, which no list shows.
+/// The id of a resource that may be deleted, for a path. An id is not looked up, and the
+/// server finds the handle of a quarantined row, which no list shows.
 pub(crate) async fn find_id(client: &Client, target: &TargetArguments) -> Result<String, Error> {
-    match is_id(target) {
-        true => Ok(target.target.clone()),
-        false => Ok(find(client, target, Gone::Allowed).await?.id),
+    if is_id(target) {
+        return Ok(target.target.clone());
+    }
+    match find(client, target, Gone::Allowed).await {
+        Err(Error::Problem(problem)) if problem.code == "row_invalid" => Ok(target.target.clone()),
+        found => Ok(found?.id),
     }
 }
 
@@ -53,7 +56,12 @@ pub(crate) async fn find(
     }
     let wanted =
         Listing::default().with("project", project.as_deref()).with("handle", Some(given.as_str()));
-    let mut found: Vec<Resource> = client.list(&["resources"], wanted.clone()).await?.items;
+    let listed = client.list::<Resource>(&["resources"], wanted.clone()).await?;
+    let mut found = listed.items;
+    if found.is_empty() && !listed.quarantined.is_empty() {
+        // It exists, and no list shows it: the server says what is wrong with its row.
+        return client.get(&["resources", given]).await;
+    }
     if found.is_empty() && gone == Gone::Allowed {
         found = client.list(&["resources"], wanted.show_deleted(true)).await?.items;
         // Lists are ordered by id, and ids by creation.

@@ -2,6 +2,7 @@
 //! object.
 
 use clap::{Args, Subcommand};
+use slipway_core::text::counted;
 use slipway_wire::deletion::{Leak, LeakReason, LeakScan, LeakSuspicion};
 
 use crate::arguments::{IdArguments, PageArguments};
@@ -199,8 +200,12 @@ fn inventories(found: &[LeakScan], layout: Layout) -> String {
     let mut parts = Vec::new();
     for cluster in found {
         parts.push(format!(
-            "cluster {}: {} objects of ours, {} of others, {} resources woken, {} leaks over",
-            cluster.cluster, cluster.objects, cluster.foreign, cluster.woken, cluster.resolved
+            "cluster {}: {} of ours, {} of others, {} woken, {} over",
+            cluster.cluster,
+            counted(cluster.objects, "object"),
+            cluster.foreign,
+            counted(cluster.woken, "resource"),
+            counted(cluster.resolved, "leak")
         ));
         if let Some(error) = &cluster.error {
             parts.push(format!("could not be scanned completely: {}", clean(error)));

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use serde::Serialize;
+use slipway_core::text::counted;
 use slipway_wire::operations::{
     ClusterStatus, Control, InstallationStatus, LoopStatus, PutFreeze, Replica, Resume,
     WithheldAction,
@@ -207,7 +208,10 @@ fn loop_in_short(found: &LoopStatus, lag: Option<u64>) -> String {
     match (&found.last_error, lag) {
         (_, Some(lag)) => format!("{} {lag} s behind", found.name),
         (_, None) if found.activations == 0 => format!("{} not run yet", found.name),
-        (Some(_), None) => format!("{} ok, {} errors", found.name, found.failed),
+        (Some(error), None) => format!("{} fails: {error}", found.name),
+        (None, None) if found.failed > 0 => {
+            format!("{} ok, {} failed earlier", found.name, found.failed)
+        }
         (None, None) => format!("{} ok", found.name),
     }
 }
@@ -229,8 +233,8 @@ pub(crate) async fn withheld(session: &mut Session<'_>, page: PageArguments) -> 
     session.show_list(&listed, "withheld actions");
     if listed.open > 0 {
         session.terminal.say(&format!(
-            "{} resources were not observed yet; try again in a moment",
-            listed.open
+            "not observed yet: {}; try again in a moment",
+            counted(listed.open, "resource")
         ));
     }
     Ok(())

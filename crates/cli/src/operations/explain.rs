@@ -17,7 +17,7 @@ use crate::client::Listing;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::nodes::node;
-use crate::output::{field, observed, plain, time};
+use crate::output::{field, observed, plain, time, wrap};
 use crate::session::Session;
 use crate::terminal::clean;
 
@@ -97,11 +97,13 @@ async fn explain(session: &mut Session<'_>, kind: ExplainedKind, id: &str) -> Re
 }
 
 fn show(session: &mut Session<'_>, explanation: &Explanation) -> Result<(), Error> {
-    session.show(explanation, |explanation, _| text(explanation));
+    session.show(explanation, |explanation, layout| {
+        wrap(&text(explanation), layout.width.filter(|_| !layout.wide))
+    });
     Ok(())
 }
 
-/// Not a table: sentences are long and must not be wrapped into columns.
+/// Not a table: sentences are long, and commands are there to be copied.
 pub(crate) fn text(explanation: &Explanation) -> String {
     let mut lines = vec![format!(
         "{} is {}{} since {}",

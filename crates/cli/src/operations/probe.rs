@@ -34,6 +34,7 @@ pub struct ServerProbe {
 pub enum KeyProbe {
     NotGiven,
     Valid,
+    /// By the server, or the file of the key cannot be read.
     Refused(String),
     /// The server gave no answer about it.
     Unknown,
@@ -50,7 +51,12 @@ pub async fn probe_server(options: &ClientOptions) -> ServerProbe {
         clusters: Vec::new(),
     };
     let authorities = options.ca_file.as_deref();
-    let client = match Client::new(&options.server, options.key.clone(), authorities) {
+    let (key, unreadable) = match options.secret_key() {
+        Ok(key) => (key, None),
+        Err(error) => (None, Some(error.to_string())),
+    };
+    let is_given = key.is_some();
+    let client = match Client::new(&options.server, key, authorities) {
         Ok(client) => client,
         Err(error) => {
             probe.readiness = Err(error.to_string());
@@ -68,8 +74,8 @@ pub async fn probe_server(options: &ClientOptions) -> ServerProbe {
     if probe.readiness.is_err() {
         return probe;
     }
-    if options.key.is_none() {
-        probe.key = KeyProbe::NotGiven;
+    if !is_given {
+        probe.key = unreadable.map_or(KeyProbe::NotGiven, KeyProbe::Refused);
         return probe;
     }
     match tokio::time::timeout(TIMEOUT, client.headers(&["control"])).await {

@@ -9,9 +9,11 @@ mod paint;
 mod present;
 mod table;
 mod value;
+mod wrap;
 
 pub use present::{agree, fail, present, say};
 pub use table::{facts, rows};
+pub use wrap::wrap;
 
 pub(crate) use document::{render, to_yaml};
 pub(crate) use layout::{Layout, SHORT_ID, list, span};

@@ -5,6 +5,7 @@ use std::fmt::Display;
 use comfy_table::{ContentArrangement, Table, presets};
 
 use super::fit::{Fit, fit};
+use super::wrap::wrap;
 use crate::terminal::clean;
 
 /// Rows under headings, one line each; `none` if there are none.
@@ -58,13 +59,23 @@ fn shorten(text: &str, width: usize) -> String {
     format!("{}…", kept.trim_end())
 }
 
+/// What a table of two columns adds to their widths.
+const PADDING: usize = 4;
+
 /// Names beside values; names without a value are left out. The lines of a value stay
 /// lines.
 pub fn facts(facts: Vec<(&str, Option<String>)>, width: Option<u16>) -> String {
     let mut table = empty(width);
+    let names = facts.iter().map(|(name, _)| length(name)).max().unwrap_or(0);
+    // The table itself would wrap an indented line without its indent.
+    let room = width.map(|width| width.saturating_sub(u16::try_from(names + PADDING).unwrap_or(0)));
     for (name, value) in facts {
         if let Some(value) = value.filter(|value| !value.is_empty()) {
-            let lines: Vec<_> = value.lines().map(clean).collect();
+            let wrapped = |line: &str| match line.starts_with(' ') {
+                true => wrap(&clean(line), room),
+                false => clean(line),
+            };
+            let lines: Vec<_> = value.lines().map(wrapped).collect();
             table.add_row([name.to_owned(), lines.join("\n")]);
         }
     }

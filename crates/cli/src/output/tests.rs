@@ -432,3 +432,11 @@ fn an_observation_has_lines_and_a_time() {
     assert_eq!(first(None, true), "before, and not checked any more: it may be out of date");
     assert!(observed(&json!({ "since": TIME }), Some(TIME), false).is_empty());
 }
+
+#[test]
+fn an_indented_line_keeps_its_indent_when_it_is_wrapped() {
+    let value = "row_invalid\n  reason: the row breaks an invariant and is quarantined".to_owned();
+    let shown = super::facts(vec![("blockers", Some(value))], Some(40));
+    let expected = "blockers  row_invalid\n            reason: the row breaks an\n              invariant and is\n              quarantined";
+    assert_eq!(shown, expected);
+}

@@ -11,6 +11,7 @@ use crate::error::Error;
 use crate::kind::{Cells, Detail, Facts, Kind, Row};
 use crate::output::{dash_if_empty, lines_of, name_and_id, optional_time, or_dash, time};
 use crate::session::Session;
+use crate::terminal::clean;
 
 #[derive(Debug, Clone, Subcommand)]
 pub enum ClusterCommand {
@@ -238,7 +239,17 @@ pub(crate) async fn run(session: &mut Session<'_>, command: ClusterCommand) -> R
             let harm = "What is left on the cluster may run on and cost";
             let confirm = session.terminal.typed(confirm, &project, harm)?;
             let path = ["projects", &project, "cluster", "abandon"];
-            session.post::<ClusterAssignment>(&path, &AbandonCluster { reason, confirm }).await
+            let body = AbandonCluster { reason, confirm };
+            let left: ClusterAssignment = session.client.post(&path, &body).await?;
+            // The answer has the placement as it was, so a table of it would mislead.
+            session.show(&left, |left, _| {
+                let cluster = left.cluster.as_ref().unwrap_or(&left.cluster_id);
+                clean(&format!(
+                    "project `{project}` is no longer on cluster `{cluster}`: its namespace {} was abandoned, and a leak record has what may be left (`slipway leaks`)",
+                    left.namespace
+                ))
+            });
+            Ok(())
         }
         ClusterCommand::Assignments(page) => {
             session.list_at::<ClusterAssignment>(&["cluster-assignments"], page).await

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use slipway_cli::Exit;
 
-use crate::stand_in::{ID, Reply, StandIn, mk_deletion, mk_resource};
+use crate::stand_in::{ID, Reply, StandIn, mk_deletion, mk_problem, mk_resource};
 
 const FORCE: [&str; 5] = ["resource", "force-drain", ID, "--reason", "it burned"];
 
@@ -106,6 +106,42 @@ async fn a_handle_is_looked_up_also_among_the_deleted() {
     assert_eq!(ended.exit, Exit::Success, "{ended:?}");
     let lines = server.lines();
     assert!(lines[1].contains("handle=web-1&show_deleted=true"), "{lines:?}");
+}
+
+/// No list shows a quarantined resource. It is found by its handle all the same, and never
+/// taken for another one.
+#[tokio::test]
+async fn the_handle_of_a_quarantined_resource_is_found() {
+    let listed = || Reply { quarantined: Some(ID), ..Reply::of(200, json!([])) };
+    let invalid = || Reply::of(409, mk_problem(409, "row_invalid"));
+    for line in [
+        &["resource", "get", "db-0"][..],
+        &["resource", "delete", "db-0", "--yes", "--reason", "x"],
+        &["resource", "force-drain", "db-0", "--yes", "--reason", "x"],
+    ] {
+        let server = StandIn::new(vec![listed(), invalid()]).await;
+        let ended = server.run(line).await;
+        assert_eq!(ended.exit, Exit::Refused, "{ended:?}");
+        assert!(!ended.errors.contains("did you mean"), "{ended:?}");
+        assert_eq!(server.lines()[1], "GET /api/v1/resources/db-0");
+    }
+
+    let explained = json!({
+        "kind": "resource", "id": ID, "name": "db-0", "state": "Odd",
+        "since": "2026-01-31T12:00:00Z", "waiting_for": null, "deadline": null, "overdue": false,
+        "next": "", "next_check_at": null, "held_by": null, "facts": {}, "observed": null,
+        "parts": [], "history": [],
+        "blockers": [{
+            "code": "row_invalid", "owner": "platform", "message": "x",
+            "since": "2026-01-31T12:00:00Z", "evidence": {}, "next_retry_at": null,
+            "remedies": [],
+        }],
+    });
+    let server = StandIn::new(vec![listed(), Reply::of(200, explained)]).await;
+    let ended = server.run(&["resource", "list", "--blocked"]).await;
+    assert!(ended.errors.contains("no resources that can be read"), "{ended:?}");
+    let named = format!("resource `db-0` (Odd, row_invalid; {ID})");
+    assert!(ended.errors.contains(&named), "{ended:?}");
 }
 
 #[tokio::test]
@@ -218,7 +254,7 @@ async fn a_forced_drain_can_be_waited_for() {
 
 #[tokio::test]
 async fn what_is_gone_already_can_be_deleted_again() {
-    let missing = || Reply::of(404, crate::stand_in::mk_problem(404, "project_not_found"));
+    let missing = || Reply::of(404, mk_problem(404, "project_not_found"));
     let line = ["project", "delete", "shop", "--yes"];
     let server = StandIn::new(vec![missing()]).await;
     assert_eq!(server.run(&line).await.exit, Exit::NotFound);

@@ -46,10 +46,10 @@ async fn a_freeze_that_does_not_settle_ends_the_wait() {
 }
 
 fn mk_status() -> Value {
-    let mk_loop = |name: &str, error: Option<&str>| {
+    let mk_loop = |name: &str, failed: u16, error: Option<&str>| {
         json!({
             "name": name, "activations": 7, "last_activation_at": "2026-01-31T12:00:00Z",
-            "last_error": error, "claimed": 3, "failed": u8::from(error.is_some()),
+            "last_error": error, "claimed": 3, "failed": failed,
         })
     };
     json!({
@@ -62,8 +62,8 @@ fn mk_status() -> Value {
             { "name": "east", "engine": "crossplane", "problem": null, "lag_seconds": 95 },
         ],
         "loops": [
-            mk_loop("resources/local", None), mk_loop("resources/east", None),
-            mk_loop("outbox-relay", Some("no")),
+            mk_loop("resources/local", 0, None), mk_loop("resources/east", 0, None),
+            mk_loop("outbox-relay", 1, None), mk_loop("heartbeat", 280, Some("no mark")),
         ],
     })
 }
@@ -79,7 +79,8 @@ async fn the_status_shows_the_installation_at_a_glance() {
         "12 registered, 1 silent",
         "1 orphan",
         "local ok; east (due work waits for 95 s)",
-        "resources/local ok; resources/east 95 s behind; outbox-relay ok, 1 errors",
+        "resources/local ok; resources/east 95 s behind; outbox-relay ok, 1 failed earlier; \
+         heartbeat fails: no mark",
     ] {
         assert!(shown.output.contains(expected), "{expected}: {}", shown.output);
     }

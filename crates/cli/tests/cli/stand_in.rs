@@ -34,13 +34,15 @@ pub(crate) struct Reply {
     pub(crate) status: u16,
     pub(crate) body: Value,
     pub(crate) link: Option<String>,
+    /// Ids of the rows that the list lacks.
+    pub(crate) quarantined: Option<&'static str>,
     /// Instead of the body: a stream that sends this and ends.
     pub(crate) stream: Option<String>,
 }
 
 impl Reply {
     pub(crate) fn of(status: u16, body: Value) -> Self {
-        Self { status, body, link: None, stream: None }
+        Self { status, body, link: None, quarantined: None, stream: None }
     }
 }
 
@@ -130,6 +132,9 @@ async fn answer(State(script): State<Arc<Script>>, request: Request) -> Response
         (StatusCode::from_u16(reply.status).unwrap(), axum::Json(reply.body)).into_response();
     if let Some(link) = reply.link {
         response.headers_mut().insert("link", link.parse().unwrap());
+    }
+    if let Some(ids) = reply.quarantined {
+        response.headers_mut().insert("slipway-quarantined-rows", ids.parse().unwrap());
     }
     response
 }

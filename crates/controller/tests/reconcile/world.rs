@@ -13,7 +13,7 @@ use slipway_app::broker::declare::{self, Declare};
 use slipway_app::broker::port::Claimed;
 use slipway_app::broker::{delete, read};
 use slipway_app::context::{Settings, Wakes};
-use slipway_app::deletion::request::Wanted;
+use slipway_app::deletion::request::DeleteOptions;
 use slipway_app::events::port::PositionedEvent;
 use slipway_app::nodes::enrol::{self, Register, Registered};
 use slipway_app::nodes::{force, node};
@@ -209,7 +209,7 @@ impl World {
     }
 
     pub(crate) async fn delete(&self, id: ResourceId) {
-        delete::delete(&self.context, &self.caller, id, Wanted::default()).await.unwrap();
+        delete::delete(&self.context, &self.caller, id, DeleteOptions::default()).await.unwrap();
     }
 
     pub(crate) async fn force(&self, id: ResourceId, reason: &str) {

@@ -110,10 +110,13 @@ fn ground(
     let registered = snapshot.node.as_ref().is_some_and(Node::is_registered);
     let overdue = phase_deadline(snapshot, attempt, circumstances.deadlines)
         .filter(|deadline| *deadline <= snapshot.now);
+    let late = |deadline| Ok(format!("its deletion was to end by {deadline}"));
     match (circumstances.report, circumstances.mode, overdue) {
         (Some(CompositeReport::Unknown { .. } | CompositeReport::Foreign { .. }), ..) => refuse(
             "its substrate could not be read just now, but the loop has not recorded that; ask again once `slipway explain resource` shows substrate_unknown",
         ),
+        (None, Mode::Acting, Some(deadline)) if !registered => late(deadline),
+        (None, ..) => refuse(&not_observed(snapshot, circumstances.claimed_within)),
         _ if phase == Phase::Deleted => {
             refuse("its substrate can be read, and the loop proves its absence by itself")
         }
@@ -131,8 +134,24 @@ fn ground(
         (_, _, None) => refuse(
             "its substrate can be read, and its deletion is not overdue; wait for it, `slipway explain resource` says what for",
         ),
-        (_, _, Some(deadline)) => Ok(format!("its deletion was to end by {deadline}")),
+        (_, _, Some(deadline)) => late(deadline),
     }
+}
+
+/// Nobody observed its substrate just now, and its row is not old enough to show that
+/// nobody can.
+fn not_observed(snapshot: &ResourceSnapshot, within: Duration) -> String {
+    let cluster = snapshot.placement.as_ref().map_or("", |placement| &placement.cluster);
+    let from = snapshot.due_at.map(|due_at| {
+        format!(
+            "; it can be abandoned after {}, if none has worked on it by then",
+            due_at.plus(within)
+        )
+    });
+    format!(
+        "this control plane does not serve its cluster {cluster}, and another one may{}",
+        from.unwrap_or_default()
+    )
 }
 
 /// Why its substrate cannot be read. Two observations have to agree, so that one failed

@@ -1,11 +1,13 @@
-//! Flapping: how long a resource has been coming up, however often it changed its
+//! Flapping: how long ago a resource was set back, however often it changed its
 //! phase meanwhile.
 //!
 //! A deadline measured from the start of a phase never passes for a resource that
 //! flaps: if its agent dies every minute, it is Provisioning for seconds at a time,
 //! for ever. So the flapping window has a start of its own, `unsettled_since`. It
-//! starts with the declaration, or when a settled resource leaves Ready, and ends
-//! when Ready has lasted for [`settled_after`]; a shorter Ready is part of it.
+//! starts when a settled resource, or one that comes up for the first time, goes back to
+//! an earlier phase, and ends when Ready has lasted for [`settled_after`]; a shorter
+//! Ready is part of it. A resource that was never set back has no window, however long
+//! it takes: its `unsettled_since` is that of its declaration.
 //!
 //! Nothing writes that end: a Ready that lasted long enough is settled by its age
 //! alone, and the next window overwrites the start of the last one. A settled
@@ -29,19 +31,24 @@ pub const fn settled_after(deadlines: &Deadlines) -> Duration {
     deadlines.pending
 }
 
-/// The start of the flapping window; `None` if the resource is settled, failed or being
-/// deleted.
+/// The start of the flapping window; `None` if the resource was never set back, or is
+/// settled, failed or being deleted.
 pub fn flapping_since(
     attempt: &ProvisionedResource,
     deadlines: &Deadlines,
     now: Timestamp,
 ) -> Option<Timestamp> {
-    match attempt.phase() {
-        Phase::Pending | Phase::Provisioning | Phase::Enrolling => Some(attempt.unsettled_since()),
-        Phase::Ready => (now.since(attempt.phase_since()) < settled_after(deadlines))
-            .then(|| attempt.unsettled_since()),
-        Phase::Failed | Phase::Deregistering | Phase::Deprovisioning | Phase::Deleted => None,
-    }
+    let is_open = match attempt.phase() {
+        Phase::Pending | Phase::Provisioning | Phase::Enrolling => true,
+        Phase::Ready => now.since(attempt.phase_since()) < settled_after(deadlines),
+        Phase::Failed | Phase::Deregistering | Phase::Deprovisioning | Phase::Deleted => false,
+    };
+    (is_open && was_set_back(attempt)).then(|| attempt.unsettled_since())
+}
+
+/// Whether it ever went back to an earlier phase.
+fn was_set_back(attempt: &ProvisionedResource) -> bool {
+    attempt.unsettled_since() > attempt.created_at()
 }
 
 /// The start of the window to record when the attempt enters a phase.
@@ -51,19 +58,16 @@ pub(crate) fn transition(
     deadlines: &Deadlines,
     now: Timestamp,
 ) -> Timestamp {
-    match into {
-        Phase::Pending | Phase::Provisioning | Phase::Enrolling | Phase::Ready => {
-            flapping_since(before, deadlines, now).unwrap_or(now)
-        }
-        Phase::Failed | Phase::Deregistering | Phase::Deprovisioning | Phase::Deleted => {
-            before.unsettled_since()
-        }
+    if into < before.phase() && !into.is_deletion() {
+        flapping_since(before, deadlines, now).unwrap_or(now)
+    } else {
+        before.unsettled_since()
     }
 }
 
 /// When the flapping window has lasted too long for this phase: when a straight
 /// way through the phases would be overdue even if it used up every deadline. A
-/// resource that keeps its deadlines and never goes back does not reach it.
+/// resource that keeps its deadlines and does not go back again does not reach it.
 /// `None` in the first phase of the window, whose own deadline suffices.
 pub fn flapping_deadline(
     attempt: &ProvisionedResource,
@@ -80,7 +84,7 @@ pub fn flapping_deadline(
         | Phase::Deleted => return None,
     };
     let since = attempt.unsettled_since();
-    (since < attempt.phase_since()).then(|| since.plus(walk))
+    (was_set_back(attempt) && since < attempt.phase_since()).then(|| since.plus(walk))
 }
 
 /// The blocker of a window that lasts too long. Once raised it stays until the
@@ -103,7 +107,7 @@ pub(crate) fn blocker(
     Some(Blocker {
         code: BlockerCode::Unsettled,
         message: format!(
-            "it has not stayed Ready for {settled_after} s since {since}; find out what interrupts Ready"
+            "it was set back at {since} and has not stayed Ready for {settled_after} s since; find out what sets it back"
         ),
         since: now,
         evidence: json!({ "unsettled_since": since, "settled_after_seconds": settled_after }),

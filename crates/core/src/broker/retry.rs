@@ -143,16 +143,28 @@ fn stuck(snapshot: &ResourceSnapshot) -> Result<(ProvisionedResource, Option<Wri
             let leaving = leaving.failed_because(Some(blocker.message.clone()));
             Ok((leaving, Some(Write::Broker(failure))))
         }
-        (DeletionRequest::Accepted(_) | DeletionRequest::AlreadyLeaving, _) => Err(Refusal::new(
-            ErrorKind::NothingToRetry,
-            format!(
-                "resource `{}` is {}; retry is for one that is Failed, or whose node left, never \
-                 enrolled or never reported",
-                snapshot.resource.handle,
-                attempt.phase()
-            ),
-        )),
+        (DeletionRequest::Accepted(_) | DeletionRequest::AlreadyLeaving, _) => {
+            Err(not_stuck(snapshot))
+        }
     }
+}
+
+fn not_stuck(snapshot: &ResourceSnapshot) -> Refusal {
+    let (handle, phase) = (&snapshot.resource.handle, snapshot.attempt.phase());
+    let token = snapshot.token.as_ref().filter(|token| token.is_usable(snapshot.now));
+    let message = match token.filter(|_| phase == Phase::Enrolling) {
+        // The loop extends a token, but not one that a person has.
+        Some(token) => format!(
+            "resource `{handle}` is Enrolling, and its node can still enrol: its bootstrap token \
+             is good until {}; wait for that, or `slipway resource delete` and declare it again",
+            if token.issued_by.is_some() { token.expires_at } else { token.hard_expires_at }
+        ),
+        None => format!(
+            "resource `{handle}` is {phase}; retry is for one that is Failed, or that shows \
+             node_left, node_silent or token_cap_reached"
+        ),
+    };
+    Refusal::new(ErrorKind::NothingToRetry, message)
 }
 
 /// The declared values with the corrected ones over them.
@@ -230,8 +242,9 @@ mod tests {
     use crate::broker::snapshot::CredentialConflict;
     use crate::catalog::blueprint_version::{BlueprintVersion, Engine};
     use crate::deletion::DeletionWrite;
-    use crate::fixtures::{at, mk_actor, mk_declare_snapshot, mk_snapshot};
+    use crate::fixtures::{at, mk_actor, mk_declare_snapshot, mk_snapshot, mk_token};
     use crate::ids::{BlueprintVersionId, ResourceId};
+    use crate::nodes::token::BootstrapToken;
 
     fn ask(snapshot: &ResourceSnapshot) -> Result<Commit, Refusal> {
         let id = DeletionId::new(Uuid::from_u128(500));
@@ -256,6 +269,24 @@ mod tests {
             next_retry_at: None,
         });
         assert!(ask(&left).is_ok());
+    }
+
+    /// The refusal is true of one whose node never enrolled, too.
+    #[test]
+    fn a_retry_waits_until_no_token_can_be_used() {
+        let mut snapshot = mk_snapshot(Phase::Enrolling);
+        let mut token = mk_token(900, 2_000, 9_000);
+        token.issued_by = Some("key:test".to_owned());
+        snapshot.token = Some(token.clone());
+        let refusal = ask(&snapshot).unwrap_err();
+        assert!(refusal.message.contains(&at(2_000).to_string()), "{refusal}");
+        assert!(!refusal.message.contains("never enrolled"), "{refusal}");
+        snapshot.token = Some(BootstrapToken { issued_by: None, ..token });
+        let refusal = ask(&snapshot).unwrap_err();
+        assert!(refusal.message.contains(&at(9_000).to_string()), "{refusal}");
+        snapshot.now = at(2_000);
+        let refusal = ask(&snapshot).unwrap_err();
+        assert!(refusal.message.contains("token_cap_reached"), "{refusal}");
     }
 
     /// Otherwise the next attempt could neither converge nor be deleted.

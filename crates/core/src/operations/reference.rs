@@ -23,6 +23,11 @@ pub fn ids_from(text: &str) -> Option<RangeInclusive<Uuid>> {
     Some(filled("0")?..=filled("f")?)
 }
 
+/// The id in this text, which may be the name of a composite, `pr-<id>`.
+pub fn without_prefix(text: &str) -> &str {
+    text.strip_prefix("pr-").unwrap_or(text)
+}
+
 /// The only subject that was found, or the refusal that names them all.
 pub fn only(
     text: &str,

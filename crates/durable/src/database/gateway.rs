@@ -61,16 +61,26 @@ pub struct Gateway<Db: Database> {
     health: Arc<Health>,
 }
 
+/// What an operation does to the database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Operation {
+    Read,
+    /// A statement that may write, its own transaction.
+    Statement,
+    /// It may write; a commit is noted where it happens.
+    Transaction,
+}
+
 /// Runs an expression that yields a future, within the limit, and again while
 /// the error is a conflict. It is a macro for the reason in the module docs, and
 /// used in this file only.
 macro_rules! limited_and_retried {
-    ($gateway:expr, $proof:expr, $run:expr) => {{
+    ($gateway:expr, $operation:expr, $run:expr) => {{
         let mut retries = Retries::new();
         loop {
             match $gateway.limited($run).await {
                 Err(error) if retries.again(&error).await => {}
-                outcome => break noted(&$gateway.health, $proof, outcome),
+                outcome => break noted(&$gateway.health, $operation, outcome),
             }
         }
     }};
@@ -88,7 +98,7 @@ impl<Db: Database> Gateway<Db> {
         arguments: A,
         run: impl AsyncFn(&mut Db::Connection, A) -> Result<T, E>,
     ) -> Result<T, E> {
-        limited_and_retried!(self, Proof::Read, async {
+        limited_and_retried!(self, Operation::Read, async {
             let mut connection = self.current().readers.acquire().await?;
             run(&mut connection, arguments).await
         })
@@ -100,7 +110,7 @@ impl<Db: Database> Gateway<Db> {
         arguments: A,
         run: impl AsyncFn(&mut Db::Connection, A) -> Result<T, E>,
     ) -> Result<T, E> {
-        limited_and_retried!(self, Proof::Read, async {
+        limited_and_retried!(self, Operation::Read, async {
             let pool = self.current().readers;
             let mut transaction = self.begin(pool, self.begin.read).await?;
             let answer = run(&mut transaction, arguments).await?;
@@ -115,7 +125,7 @@ impl<Db: Database> Gateway<Db> {
         arguments: A,
         run: impl AsyncFn(&mut Db::Connection, A) -> Result<T, E>,
     ) -> Result<T, E> {
-        limited_and_retried!(self, Proof::Accepted, async {
+        limited_and_retried!(self, Operation::Statement, async {
             let mut connection = self.current().writer.acquire().await?;
             run(&mut connection, arguments).await
         })
@@ -128,7 +138,7 @@ impl<Db: Database> Gateway<Db> {
         arguments: A,
         run: impl AsyncFn(&mut Db::Connection, A) -> Result<T, E>,
     ) -> Result<T, E> {
-        limited_and_retried!(self, Proof::Accepted, async {
+        limited_and_retried!(self, Operation::Statement, async {
             let current = self.pools.current(&self.health);
             let mut connection = current.idle.take(&current.writer).await?;
             let answer = run(&mut connection, arguments).await?;
@@ -144,7 +154,7 @@ impl<Db: Database> Gateway<Db> {
         arguments: A,
         run: impl AsyncFn(&mut Db::Connection, A) -> Result<End<T>, E>,
     ) -> Result<T, E> {
-        limited_and_retried!(self, Proof::Read, async {
+        limited_and_retried!(self, Operation::Transaction, async {
             let mut transaction = self.begin_write().await?;
             let end = run(&mut transaction, arguments).await;
             end_transaction(&self.health, transaction, end).await
@@ -153,7 +163,7 @@ impl<Db: Database> Gateway<Db> {
 
     /// The same for an operation whose runs borrow something.
     pub async fn transact<W: Work<Db>>(&self, mut work: W) -> Result<W::Answer, W::Error> {
-        limited_and_retried!(self, Proof::Read, async {
+        limited_and_retried!(self, Operation::Transaction, async {
             let mut transaction = self.begin_write().await?;
             let end = work.run(&mut transaction).await;
             end_transaction(&self.health, transaction, end).await
@@ -166,6 +176,12 @@ impl<Db: Database> Gateway<Db> {
         self.health.leave_read_only()
     }
 
+    /// The state in which the database answers and refuses writes, by what the operations
+    /// of this process met. A cheap statement does not meet a full one.
+    pub fn refuses_writes(&self) -> Option<ErrorClass> {
+        self.health.outages.refuses_writes()
+    }
+
     /// Limits a whole call, which may run several operations, to `limit`, where
     /// that is shorter than the limit of one.
     pub async fn within<T, E: OperationError>(
@@ -173,7 +189,8 @@ impl<Db: Database> Gateway<Db> {
         limit: Duration,
         operation: impl Future<Output = Result<T, E>>,
     ) -> Result<T, E> {
-        noted(&self.health, Proof::Read, limited(&self.health, limit, operation).await)
+        let outcome = limited(&self.health, limit, operation).await;
+        noted(&self.health, Operation::Transaction, outcome)
     }
 
     /// Opens `wanted` connections. The error has the number that could be
@@ -257,13 +274,16 @@ async fn limited<T, E: From<sqlx::Error>>(
 /// Logs a state of the database that begins or ends with this outcome.
 fn noted<T, E: OperationError>(
     health: &Health,
-    proof: Proof,
+    operation: Operation,
     outcome: Result<T, E>,
 ) -> Result<T, E> {
     match &outcome {
-        Ok(_) => health.outages.succeeded(proof),
+        Ok(_) if operation == Operation::Statement => health.outages.succeeded(Proof::Accepted),
+        Ok(_) => health.outages.succeeded(Proof::Read),
         Err(error) => match error.database_error() {
-            Some(error) => health.outages.failed(class(error), error),
+            Some(error) => {
+                health.outages.failed(class(error), operation != Operation::Read, error);
+            }
             // A rule refused, so the database answered.
             None => health.outages.succeeded(Proof::Read),
         },

@@ -37,6 +37,9 @@ pub(super) struct Outages {
 #[derive(Debug)]
 struct Outage {
     class: ErrorClass,
+    /// It kept a write from its end. A read that succeeds is then no proof: SQLite reads
+    /// while another process locks the file.
+    met_by_write: bool,
     since: Instant,
     last: Instant,
 }
@@ -45,17 +48,18 @@ impl Outages {
     /// An operation failed with an error of this class. Only states of the
     /// database as a whole are logged here; callers log the others. A conflict that
     /// outlasted its retries is a wait that was too long.
-    pub(super) fn failed(&self, class: ErrorClass, error: &sqlx::Error) {
+    pub(super) fn failed(&self, class: ErrorClass, by_write: bool, error: &sqlx::Error) {
         let class = if class == ErrorClass::Conflict { ErrorClass::Timeout } else { class };
         let Some((begins, _)) = texts(class) else { return };
         let now = Instant::now();
         let mut begun = self.begun();
         if let Some(outage) = begun.iter_mut().find(|outage| outage.class == class) {
             outage.last = now;
+            outage.met_by_write |= by_write;
             tracing::debug!(%error, "{begins}");
             return;
         }
-        begun.push(Outage { class, since: now, last: now });
+        begun.push(Outage { class, met_by_write: by_write, since: now, last: now });
         self.any.store(true, Ordering::Release);
         tracing::warn!(%error, "{begins}; this is logged again when it is over");
     }
@@ -66,7 +70,7 @@ impl Outages {
         }
         let mut begun = self.begun();
         begun.retain(|outage| {
-            let lasts = outage.last.elapsed() < CALM || !ends(outage.class, proof);
+            let lasts = outage.last.elapsed() < CALM || !outage.ends(proof);
             if !lasts && let Some((_, ended)) = texts(outage.class) {
                 tracing::info!(after = ?outage.since.elapsed(), "{ended}");
             }
@@ -75,18 +79,26 @@ impl Outages {
         self.any.store(!begun.is_empty(), Ordering::Release);
     }
 
+    /// The state in which it answers and refuses writes.
+    pub(super) fn refuses_writes(&self) -> Option<ErrorClass> {
+        let refuses = |class: &ErrorClass| matches!(class, ErrorClass::ReadOnly | ErrorClass::Full);
+        self.begun().iter().map(|outage| outage.class).find(refuses)
+    }
+
     fn begun(&self) -> MutexGuard<'_, Vec<Outage>> {
         self.begun.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A read succeeds on a read-only or full database too, and a statement that
-/// writes nothing on a full one.
-fn ends(class: ErrorClass, proof: Proof) -> bool {
-    match class {
-        ErrorClass::ReadOnly => proof != Proof::Read,
-        ErrorClass::Full => proof == Proof::Committed,
-        _ => true,
+impl Outage {
+    /// A read succeeds on a read-only or full database too, and a statement that
+    /// writes nothing on a full one.
+    fn ends(&self, proof: Proof) -> bool {
+        match self.class {
+            ErrorClass::ReadOnly => proof != Proof::Read,
+            ErrorClass::Full => proof == Proof::Committed,
+            _ => !self.met_by_write || proof != Proof::Read,
+        }
     }
 }
 
@@ -119,7 +131,7 @@ mod tests {
     }
 
     fn fail(outages: &Outages, class: ErrorClass) {
-        outages.failed(class, &sqlx::Error::PoolTimedOut);
+        outages.failed(class, false, &sqlx::Error::PoolTimedOut);
     }
 
     #[tokio::test(start_paused = true)]
@@ -146,8 +158,27 @@ mod tests {
         assert_eq!(states(&outages), [ErrorClass::ReadOnly, ErrorClass::Full]);
         outages.succeeded(Proof::Accepted);
         assert_eq!(states(&outages), [ErrorClass::Full]);
+        assert_eq!(outages.refuses_writes(), Some(ErrorClass::Full));
         outages.succeeded(Proof::Committed);
         assert!(states(&outages).is_empty());
+        assert_eq!(outages.refuses_writes(), None);
+    }
+
+    /// SQLite while another process locks the file: reads succeed all the time.
+    #[tokio::test(start_paused = true)]
+    async fn what_a_write_met_ends_with_a_write() {
+        for class in [ErrorClass::Unavailable, ErrorClass::Timeout] {
+            let outages = Outages::default();
+            fail(&outages, class);
+            outages.failed(class, true, &sqlx::Error::PoolTimedOut);
+            fail(&outages, class);
+            tokio::time::advance(CALM).await;
+            outages.succeeded(Proof::Read);
+            assert_eq!(states(&outages), [class]);
+            assert_eq!(outages.refuses_writes(), None);
+            outages.succeeded(Proof::Accepted);
+            assert!(states(&outages).is_empty());
+        }
     }
 
     #[tokio::test(start_paused = true)]

@@ -16,6 +16,7 @@ use slipway_app::ports::store::PAGE_MAX;
 use slipway_app::ports::store::{self, Page};
 use slipway_core::error::Refusal;
 use slipway_core::ids::AuditEntryId;
+use slipway_core::operations::reference::without_prefix;
 use slipway_core::secret::Secret;
 use slipway_core::time::{Timestamp, parse_duration};
 use slipway_wire::access::AuditEntry;
@@ -153,7 +154,7 @@ async fn filter(call: &Call) -> Result<AuditFilter, Rejection> {
 async fn subject(call: &Call) -> Result<Option<Uuid>, Rejection> {
     let Some(text) = call.query.get("id") else { return Ok(None) };
     // A whole id may be that of something that is no more.
-    if let Ok(id) = Uuid::try_parse(text) {
+    if let Ok(id) = Uuid::try_parse(without_prefix(text)) {
         return Ok(Some(id));
     }
     let kind = call.query.get("kind");

@@ -36,7 +36,7 @@ use crate::error::Rejection;
 use crate::nodes;
 use crate::request::{
     Answered, Body, Call, Creation, Id, IfMatch, Made, Referring, Shown, Tagged, create_once,
-    located, text, wanted,
+    delete_options, located, text,
 };
 use crate::state::ServerState;
 
@@ -147,8 +147,8 @@ pub(super) async fn delete(
     Id(id): Id<ResourceId>,
     IfMatch(expected): IfMatch,
 ) -> Answered {
-    let wanted = wanted(&call.query, expected)?;
-    let id = delete::delete(&call.context, &call.caller, id, wanted).await?;
+    let options = delete_options(&call.query, expected)?;
+    let id = delete::delete(&call.context, &call.caller, id, options).await?;
     deletion::answer(&call, StatusCode::ACCEPTED, id).await
 }
 

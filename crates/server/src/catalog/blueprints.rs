@@ -17,7 +17,7 @@ use slipway_wire::catalog::{
 use crate::deletion;
 use crate::request::{
     Answered, Body, Call, Creation, Documented, IfMatch, Made, Referring, Segments, Shown, Tagged,
-    create_once, kind, text, wanted,
+    create_once, delete_options, kind, text,
 };
 
 pub(super) async fn create(call: Call, new: Creation<CreateBlueprint>) -> Made {
@@ -47,10 +47,10 @@ pub(super) async fn delete(
     IfMatch(expected): IfMatch,
 ) -> Answered {
     check_reference("blueprint", &blueprint).map_err(Refusal::from)?;
-    let wanted = wanted(&call.query, expected)?;
+    let options = delete_options(&call.query, expected)?;
     let key = BlueprintKey { blueprint, version: None };
     let id =
-        request::delete::<blueprint::Blueprint>(&call.context, &call.caller, &key, wanted).await?;
+        request::delete::<blueprint::Blueprint>(&call.context, &call.caller, &key, options).await?;
     deletion::answer(&call, StatusCode::OK, id).await
 }
 

@@ -14,7 +14,7 @@ use slipway_wire::catalog::{CreateCredential, Credential, CredentialAssignment, 
 use crate::deletion;
 use crate::request::{
     Answered, Body, Call, Creation, Documented, Done, Id, IfMatch, Made, Referring, Segments,
-    Shown, kind, text, wanted,
+    Shown, delete_options, kind, text,
 };
 
 pub(super) async fn create(call: Call, new: Creation<CreateCredential>) -> Made {
@@ -58,9 +58,9 @@ pub(super) async fn delete(
     Id(id): Id<CloudCredentialId>,
     IfMatch(expected): IfMatch,
 ) -> Answered {
-    let wanted = wanted(&call.query, expected)?;
+    let options = delete_options(&call.query, expected)?;
     let key = CredentialKey::Existing(id);
-    let id = request::delete::<credential::Credential>(&call.context, &call.caller, &key, wanted)
+    let id = request::delete::<credential::Credential>(&call.context, &call.caller, &key, options)
         .await?;
     deletion::answer(&call, StatusCode::OK, id).await
 }

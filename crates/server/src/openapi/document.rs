@@ -170,6 +170,9 @@ fn parameters(route: &Route) -> Vec<Value> {
                 "type": "string",
                 "description": "An id, the beginning of one, or a name; refused if it fits several.",
             }),
+            "kind" if route.tag() == "protections" => {
+                json!({ "$ref": "#/components/schemas/SubjectKind" })
+            }
             "kind" => json!({ "type": "string", "enum": ExplainedKind::ALL }),
             _ => text.clone(),
         };
@@ -341,6 +344,8 @@ mod tests {
         "kv_mount",
         "kv_path",
         "last_error",
+        "lifted_by",
+        "lifted_reason",
         "mesh_cidr",
         "mesh_ip",
         "message",
@@ -364,6 +369,7 @@ mod tests {
         "resolution",
         "resolved_by",
         "resource",
+        "set_by",
         "slug",
         "status",
         "subject",

@@ -35,6 +35,13 @@ pub(super) fn query(route: &Route, name: &str) -> (&'static str, Value) {
             )
         }
         "show_deleted" => ("Deleted ones too.", json!({ "type": "boolean", "default": false })),
+        "grace" => (
+            "How long to wait before anything is touched, such as `24h`; until then the deletion can be cancelled.",
+            text,
+        ),
+        "cascade" => {
+            ("Whether what is in it goes with it.", json!({ "type": "boolean", "default": false }))
+        }
         "reason" => ("Why; kept in the audit.", text),
         "attempt" => (
             "The attempt with this number; by default the current one.",

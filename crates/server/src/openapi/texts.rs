@@ -67,7 +67,7 @@ fn set(document: &str, property: &str) -> Option<&'static str> {
         ("Deletion", "state") => "DeletionState",
         ("Leak", "state") => "LeakState",
         ("Token", "state") => "TokenState",
-        ("AuditEntry" | "Deletion" | "DeletionMember", "kind") => "SubjectKind",
+        ("AuditEntry" | "Deletion" | "DeletionMember" | "Protection", "kind") => "SubjectKind",
         ("Explanation", "kind") => "ExplainedKind",
         ("Leak" | "LeakSuspicion", "kind") => "LeakKind",
         ("Token" | "IssueToken", "kind") => "TokenKind",
@@ -88,6 +88,7 @@ fn set(document: &str, property: &str) -> Option<&'static str> {
 
 fn format(property: &str) -> Option<&'static str> {
     let is_time = property.ends_with("_at")
+        || property == "scheduled_for"
         || property.ends_with("_since")
         || property.ends_with("_until")
         || ["at", "since", "until", "counts_from", "deadline"].contains(&property);

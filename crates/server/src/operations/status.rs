@@ -19,10 +19,10 @@ pub(super) async fn get(
     let clusters = clusters.into_iter().map(|(cluster, lag)| ClusterStatus {
         name: cluster.name.to_string(),
         engine: cluster.engine.to_string(),
-        problem: match cluster.verification {
-            _ if cluster.substrate_uid.is_none() => Some("not verified yet".to_owned()),
-            found => found.and_then(|found| found.problem),
-        },
+        problem: cluster
+            .verification
+            .and_then(|found| found.problem)
+            .or_else(|| cluster.substrate_uid.is_none().then(|| "not verified yet".to_owned())),
         lag_seconds: lag.map(|lag| lag.as_secs()),
     });
     Ok(Json(InstallationStatus {

@@ -6,7 +6,7 @@ use std::fmt::Display;
 
 use axum::http::StatusCode;
 use serde::Serialize;
-use slipway_app::deletion::request::{self, DeletableKind, Wanted};
+use slipway_app::deletion::request::{self, DeletableKind, DeleteOptions};
 use slipway_app::kind::{self, ShowDeleted, StoredKind};
 use slipway_core::access::idempotency::Request;
 use slipway_core::error::Refusal;
@@ -54,12 +54,15 @@ pub(crate) async fn list<K: Documented<Filter: FromQuery>>(call: Call) -> Answer
 }
 
 /// What the query of a deletion says.
-pub(crate) fn wanted(query: &Parameters, expected: Expected) -> Result<Wanted<'_>, Refusal> {
+pub(crate) fn delete_options(
+    query: &Parameters,
+    expected: Expected,
+) -> Result<DeleteOptions<'_>, Refusal> {
     let grace = query.get("grace").map(|text| {
         let problem = "must be a time such as `30m`, `24h` or `0s`";
         parse_duration(text).map_err(|_| Refusal::invalid("grace", problem))
     });
-    Ok(Wanted {
+    Ok(DeleteOptions {
         reason: query.get("reason"),
         expected,
         grace: grace.transpose()?,
@@ -74,8 +77,8 @@ pub(crate) async fn delete<K: Documented + DeletableKind<Key = str>>(
     IfMatch(expected): IfMatch,
 ) -> Answered {
     check_reference(K::KIND, &reference).map_err(Refusal::from)?;
-    let wanted = wanted(&call.query, expected)?;
-    let id = request::delete::<K>(&call.context, &call.caller, &reference, wanted).await?;
+    let options = delete_options(&call.query, expected)?;
+    let id = request::delete::<K>(&call.context, &call.caller, &reference, options).await?;
     deletion::answer(&call, StatusCode::OK, id).await
 }
 

@@ -226,7 +226,7 @@ async fn a_bound_key_meets_its_own_project_and_nothing_else() {
         ("/api/v1/deletions", 2, 1),
         ("/api/v1/projects", 3, 1),
         ("/api/v1/keys", 3, 1),
-        ("/api/v1/events", 4, 2),
+        ("/api/v1/events", 6, 3),
         ("/api/v1/audit?verb=resource.declare", 2, 1),
     ] {
         assert_eq!(world.count(path, KEY).await, all, "{path}");

@@ -174,6 +174,13 @@ async fn rows_are_audited_by_their_verb() {
     world.set_phase(&silent, "Ready").await;
     ask("POST", &format!("/resources/{silent}/reenrol"), why).await;
     let (leaving, _, _) = enrolled(&world, "b").await;
+    let protection = format!("/protections/resource/{leaving}");
+    ask("PUT", &protection, why).await;
+    ask("POST", &format!("{protection}/lift"), r#"{"reason":"x","seconds":60}"#).await;
+    ask("DELETE", &protection, "").await;
+    let grace = format!("/api/v1/resources/{leaving}?grace=1h");
+    let scheduled = id(&world.ask("DELETE", &grace, KEY, "").await.json());
+    ask("POST", &format!("/deletions/{scheduled}/cancel"), "{}").await;
     ask("DELETE", &format!("/resources/{leaving}"), "").await;
     ask("POST", &format!("/resources/{leaving}/force-drain"), why).await;
     // Nobody has claimed it for a long time.

@@ -115,6 +115,13 @@ async fn any_id_leads_to_its_explanation() {
         let answer = world.get(&format!("/api/v1/explain/{kind}/{begun}")).await.json();
         assert_eq!(answer["id"], of, "{kind} {begun}: it is the only {kind}");
     }
+    // The name of its composite.
+    for path in ["explain", "explain/attempt"] {
+        let answer = world.get(&format!("/api/v1/{path}/pr-{attempt}")).await.json();
+        assert_eq!(answer["id"], id, "{path}");
+    }
+    let audit = world.get(&format!("/api/v1/audit?id=pr-{attempt}")).await.json();
+    assert_eq!(audit, world.get(&format!("/api/v1/audit?id={attempt}")).await.json());
     world.skip_ids();
     let body = serde_json::json!({ "name": "alone" });
     let alone = world.create("/api/v1/projects", &body).await["id"].clone();

@@ -402,7 +402,7 @@ impl LoopsView for FixedLoops {
         }]
     }
 
-    async fn probes(&self) -> Vec<Probe> {
+    async fn probes(&self, _within: Duration) -> Vec<Probe> {
         let ok = self.ok.load(Ordering::Relaxed);
         vec![Probe { name: "sweep".to_owned(), ok, detail: "fixed".to_owned() }]
     }

@@ -1,7 +1,8 @@
 //! Runs all checks in order and shows the findings.
 
 use slipway_app::ports::Clock as _;
-use slipway_cli::{ClientOptions, Exit, Traits, present};
+use slipway_cli::{ClientOptions, Exit, Traits, present, wrap};
+use slipway_core::text::counted;
 
 use super::finding::{Finding, Status};
 use super::{clock, clusters, database, disk, server, settings, tls};
@@ -56,19 +57,29 @@ fn lines(findings: &[Finding], traits: Traits) -> String {
         // terminal.
         let detail: String =
             finding.detail.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-        lines.push(format!("{word}  {check:<width$}  {detail}"));
+        lines.push(format!("{word}  {check:<width$}  {}", beside(&detail, width, traits)));
         if let Some(remedy) = &finding.remedy {
-            lines.push(format!("{:7}  {:width$}  → {remedy}", "", ""));
+            let remedy = beside(&format!("→ {remedy}"), width, traits);
+            lines.push(format!("{:7}  {:width$}  {remedy}", "", ""));
         }
     }
-    let count = |status| findings.iter().filter(|finding| finding.status == status).count();
+    let count = |of| findings.iter().map(|finding| u64::from(finding.status == of)).sum::<u64>();
     lines.push(format!(
-        "\n{} ok, {} warnings, {} problems",
+        "\n{} ok, {}, {}",
         count(Status::Ok),
-        count(Status::Warning),
-        count(Status::Problem)
+        counted(count(Status::Warning), "warning"),
+        counted(count(Status::Problem), "problem")
     ));
     lines.join("\n")
+}
+
+/// Wrapped into the room beside the status and a check of this width.
+fn beside(text: &str, width: usize, traits: Traits) -> String {
+    let used = 7 + 2 + width + 2;
+    let room = traits.width.map(|all| all.saturating_sub(u16::try_from(used).unwrap_or(u16::MAX)));
+    // On a very narrow terminal the terminal wraps better.
+    let wrapped = wrap(text, room.filter(|room| *room >= 20));
+    wrapped.replace('\n', &format!("\n{}", " ".repeat(used)))
 }
 
 #[cfg(test)]
@@ -89,8 +100,20 @@ mod tests {
         let expected = "ok       disk space        12 GiB free\n\
                         warning  disk permissions  others can read  it\n\
                         \u{20}                          → chmod 700 data\n\n\
-                        1 ok, 1 warnings, 0 problems";
+                        1 ok, 1 warning, 0 problems";
         assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn a_long_finding_is_wrapped_beside_its_check() {
+        let text = lines(&findings(), Traits { width: Some(50), ..Traits::default() });
+        assert_eq!(text, lines(&findings(), Traits::default()), "everything fits");
+        let mut area = Area::new("disk");
+        area.ok("space", "a long text about the disk that does not fit");
+        let text = lines(&area.into_findings(), Traits { width: Some(44), ..Traits::default() });
+        let expected = "ok       disk space  a long text about the\n\
+                        \u{20}                    disk that does not fit\n\n";
+        assert!(text.starts_with(expected), "{text}");
     }
 
     #[test]

@@ -41,7 +41,11 @@ pub(super) async fn inspect(
             "name its address with --server; server.json in the data directory has it",
         ),
         Err(why) if client.server == USUAL_SERVER => {
-            area.warning("reachable", why.clone(), "start it: slipway up");
+            area.warning(
+                "reachable",
+                why.clone(),
+                "start it: slipway up; if it runs, its log says why it does not answer",
+            );
             if let Some(config) = config {
                 port(&mut area, config);
             }
@@ -49,7 +53,7 @@ pub(super) async fn inspect(
         Err(why) => area.problem(
             "reachable",
             why.clone(),
-            "start it there, or name another with --server or SLIPWAY_SERVER",
+            "start it there, or read its log if it runs, or name another with --server or SLIPWAY_SERVER",
         ),
     }
     if seen.readiness.is_ok() {
@@ -58,12 +62,12 @@ pub(super) async fn inspect(
             KeyProbe::NotGiven => area.warning(
                 "key",
                 "none was given, so nothing can be asked",
-                "export SLIPWAY_KEY; `slipway up` shows the first one",
+                "export SLIPWAY_KEY or SLIPWAY_KEY_FILE; `slipway up` shows the first one",
             ),
             KeyProbe::Refused(why) => area.problem(
                 "key",
                 why.clone(),
-                "export another SLIPWAY_KEY, or start with SLIPWAY_ADMIN_KEY to install one",
+                "give another by SLIPWAY_KEY or SLIPWAY_KEY_FILE, or start with SLIPWAY_ADMIN_KEY to install one",
             ),
             KeyProbe::Unknown => {
                 area.warning("key", "the server did not say", "its log says why");

@@ -170,13 +170,15 @@ impl Clusters {
         }
     }
 
-    /// Nothing is placed on a cluster whose row is gone. Its loops have nothing to do
-    /// any more; they end with the process and are not shown.
+    /// Nothing is placed on a cluster whose row is gone, and no heartbeat compares its
+    /// high-water mark. Its loops have nothing to do any more; they end with the process
+    /// and are not shown.
     fn leave_deleted(&self, registered: &[Cluster]) {
         self.served().retain(|id, _| {
             let stays = registered.iter().any(|cluster| cluster.id == *id);
             if !stays {
                 self.registry.remove(*id);
+                self.partitions.engines.leave((*id).into());
                 self.partitions.hide((*id).into());
                 tracing::info!(cluster_id = %id, "a deleted cluster is not served any more");
             }

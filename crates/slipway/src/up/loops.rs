@@ -14,6 +14,7 @@ use slipway_controller::driver::{Dependencies, Loop};
 use slipway_controller::heartbeat::ReplicaHeartbeat;
 use slipway_controller::orphans::OrphanLoop;
 use slipway_controller::placement::PlacementLoop;
+use slipway_controller::readiness::Verdict;
 use slipway_controller::relay::Relay;
 use slipway_controller::resources::ResourceLoop;
 use slipway_controller::retention::RetentionLoop;
@@ -242,6 +243,13 @@ impl View {
         (readiness::probe(&verdicts), failures)
     }
 
+    /// The probe if the database does not answer in time.
+    fn unanswered(&self) -> readiness::Probe {
+        let partitions = self.partitions.all();
+        let clusters = partitions.iter().map(|view| view.cluster.as_str());
+        readiness::probe(&clusters.map(|name| (name, Verdict::CannotList)).collect::<Vec<_>>())
+    }
+
     /// Clusters that wait for a control plane other than this one. They are shown
     /// and fail no probe: no replica would be left to ask why, and what helps is a
     /// file. Their resources have the blocker `cluster_not_served`.
@@ -286,12 +294,15 @@ impl LoopsView for View {
             .collect()
     }
 
-    async fn probes(&self) -> Vec<Probe> {
-        let (readiness::Probe { ok, detail }, _) = self.judge().await;
-        let details: Vec<_> = std::iter::once(detail)
-            .chain(self.not_served().await)
-            .filter(|d| !d.is_empty())
-            .collect();
-        vec![Probe { name: ResourceLoop::PROBE.to_owned(), ok, detail: details.join("; ") }]
+    async fn probes(&self, within: Duration) -> Vec<Probe> {
+        let asked = async { tokio::join!(self.judge(), self.not_served()) };
+        let ((readiness::Probe { ok, detail }, _), not_served) =
+            match tokio::time::timeout(within, asked).await {
+                Ok(answered) => answered,
+                Err(_) => ((self.unanswered(), Vec::new()), Vec::new()),
+            };
+        let details = std::iter::once(detail).chain(not_served).filter(|d| !d.is_empty());
+        let detail = details.collect::<Vec<_>>().join("; ");
+        vec![Probe { name: ResourceLoop::PROBE.to_owned(), ok, detail }]
     }
 }

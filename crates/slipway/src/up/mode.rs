@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use slipway_app::Context;
 use slipway_app::broker::converge::Engines;
-use slipway_app::operations::control::{self, HeartbeatError};
+use slipway_app::operations::control::{self, HeartbeatError, Moved};
 use slipway_app::permits::Permits;
 use slipway_core::access::audit::Actor;
 
@@ -42,14 +42,20 @@ pub(super) async fn converge(
     }
     // Only a configured URL: otherwise each replica has its own, and they would
     // take turns in announcing a change.
-    if let Some(url) = &config.public_url
-        && let Some(before) = control::locate(context, url, &actor).await?
-    {
-        tracing::warn!(
-            before,
-            now = url,
-            "the public URL changed: nodes that were made with the old one go on using it, so it has to lead here for as long as they live"
-        );
+    if let Some(url) = &config.public_url {
+        match control::locate(context, url, &actor).await? {
+            Some(Moved { before: Some(before) }) => tracing::warn!(
+                before,
+                now = url,
+                "the public URL changed: nodes that were made with the old one go on using it, so it has to lead here for as long as they live"
+            ),
+            // The first start, or one after starts without the setting.
+            Some(Moved { before: None }) => tracing::info!(
+                now = url,
+                "the public URL is set: nodes that were made before with the default one go on using that"
+            ),
+            None => {}
+        }
     }
     Ok(())
 }

@@ -95,6 +95,22 @@ async fn a_cluster_is_served_as_soon_as_it_can_be_reached() {
     })
     .await;
     assert!(shown.contains("here: ") && shown.contains("away: "), "{shown}");
+
+    // Nobody compares the mark of a cluster that was lost and then deleted.
+    let problem = async || {
+        let loops = plane.get("/api/v1/loops").await;
+        let found = loops.as_array().unwrap().iter().find(|one| one["name"] == "heartbeat");
+        found.unwrap()["last_error"].as_str().map(str::to_owned)
+    };
+    let away = wait::until(TIMEOUT, "a failed heartbeat", async || problem().await).await;
+    assert!(away.contains("cluster away"), "{away}");
+    let (status, deleted) = plane.call(Method::DELETE, "/api/v1/clusters/away", None).await;
+    assert_eq!(status, 200, "{deleted}");
+    wait::until(TIMEOUT, "heartbeats without it", async || match problem().await {
+        Some(problem) => Err(problem),
+        None => Ok(()),
+    })
+    .await;
     plane.stop().await;
 }
 

@@ -76,7 +76,10 @@ async fn a_full_database_is_named_and_half_writes_nothing() {
                 accepted.push(handle);
                 Err(format!("{} accepted", accepted.len()))
             }
-            _ => Ok((status, problem)),
+            _ => match plane.readiness().await {
+                (503, text) if text.contains("it is full") => Ok((status, problem)),
+                (_, text) => Err(text),
+            },
         }
     })
     .await;

@@ -67,6 +67,14 @@ async fn the_doctor_looks_at_everything_with_and_without_a_server() {
     let (code, findings) =
         inspect(&plane, &["--key", "slipway_testtest_nobody0000000000000000000"]);
     assert_eq!((code, status(&findings, "server", "key")), (8, "problem"), "{findings}");
+    // The file wins over the environment, which has the right one.
+    let file = plane.data_dir().join("of-nobody");
+    std::fs::write(&file, "slipway_testtest_nobody0000000000000000000\n").unwrap();
+    let (code, findings) = inspect(&plane, &["--key-file", file.to_str().unwrap()]);
+    assert_eq!((code, status(&findings, "server", "key")), (8, "problem"), "{findings}");
+    std::fs::remove_file(&file).unwrap();
+    let (_, findings) = inspect(&plane, &["--key-file", file.to_str().unwrap()]);
+    assert_eq!(status(&findings, "server", "key"), "problem", "{findings}");
     plane.stop().await;
 
     // Stopped, with everything still to be checked.

@@ -191,8 +191,12 @@ async fn a_stall_ends_and_nothing_is_done_twice() {
     plane.start().await;
     let id = plane.declare("web-1", 0).await;
     relay.silence();
+    let asked_at = Instant::now();
     let (status, text) = plane.readiness().await;
     assert_eq!(status, 503, "{text}");
+    assert!(text.contains("provisioning-broker-reconcile"), "{text}");
+    // Two seconds, whatever does not answer; one after the other they took six.
+    assert!(asked_at.elapsed() < Duration::from_millis(5_500), "{:?}", asked_at.elapsed());
     plane.assert_refused_for_now("web-2", "unavailable").await;
     relay.restore();
     plane.wait_until_ready().await;

@@ -4,6 +4,7 @@
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
@@ -67,6 +68,8 @@ struct Inner {
     starter: Starter,
     stop_grace: Duration,
     installation: String,
+    /// The last removal of retired directories failed.
+    keeps_retired: AtomicBool,
 }
 
 impl LocalSubstrate {
@@ -94,6 +97,7 @@ impl LocalSubstrate {
                 starter: Starter::new(config.agent_program, arguments),
                 stop_grace: config.stop_grace,
                 installation,
+                keeps_retired: AtomicBool::new(false),
             }),
             permits: None,
         })
@@ -263,10 +267,24 @@ impl Inner {
         self.root.observe().doubt(None).map_or(Ok(()), |doubt| Err(Error::Failed(doubt)))
     }
 
-    fn observe(&self, addresses: &[Address]) -> Vec<CompositeReport> {
-        if let Err(error) = self.root.retired_remove() {
-            tracing::warn!(%error, "a retired node directory cannot be removed yet");
+    /// Logs once that it cannot, and once that it can again.
+    fn remove_retired(&self) {
+        let removed = self.root.retired_remove();
+        let failed_before = self.keeps_retired.swap(removed.is_err(), Ordering::Relaxed);
+        match removed {
+            Err(error) if !failed_before => tracing::warn!(
+                %error,
+                "a retired node directory cannot be removed yet; this is logged again when it is gone"
+            ),
+            Ok(()) if failed_before => {
+                tracing::info!("every retired node directory is removed");
+            }
+            _ => {}
         }
+    }
+
+    fn observe(&self, addresses: &[Address]) -> Vec<CompositeReport> {
+        self.remove_retired();
         let before = self.root.observe();
         let reports: Vec<_> = addresses
             .iter()

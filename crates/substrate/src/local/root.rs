@@ -126,7 +126,10 @@ impl Root {
             Err(error) => return Err(error),
         };
         for entry in entries {
-            files::remove_tree_if_there(&entry?.path())?;
+            let path = entry?.path();
+            files::remove_tree_if_there(&path).map_err(|error| {
+                io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+            })?;
         }
         Ok(())
     }

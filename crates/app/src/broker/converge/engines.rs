@@ -50,12 +50,19 @@ impl Engines {
         self
     }
 
-    /// Adds the engine of the cluster with this name. Engines are never
-    /// removed, so a caller may keep the one it received.
+    /// Adds the engine of the cluster with this name. A caller may keep the one it
+    /// received, also after [`Self::leave`].
     pub fn serve(&self, partition: Partition, cluster: &str, substrate: Arc<dyn Substrate>) {
         let mut served = self.served.write().unwrap_or_else(PoisonError::into_inner);
         served.clusters.insert(partition, cluster.to_owned());
         served.substrates.insert((partition, substrate.engine()), substrate);
+    }
+
+    /// Serves the partition of a deleted cluster no longer.
+    pub fn leave(&self, partition: Partition) {
+        let mut served = self.served.write().unwrap_or_else(PoisonError::into_inner);
+        served.clusters.remove(&partition);
+        served.substrates.retain(|(of, _), _| *of != partition);
     }
 
     /// The partitions that this process serves now, with the names of their

@@ -136,7 +136,7 @@ pub(super) async fn an_old_attempt_is_proven_gone_while_its_successor_lives(worl
     world.drive(successor.id(), Phase::Enrolling).await;
 }
 
-/// A flapping window begins with the declaration and outlasts the phases.
+/// A flapping window begins when a resource is set back, and outlasts the phases.
 pub(super) async fn a_flapping_window_has_one_start(world: &World) {
     let declared = world.declare(&world.handle()).await.expect("a declaration");
     world.drive_many(&[declared.attempt], Phase::Enrolling).await;
@@ -149,5 +149,8 @@ pub(super) async fn a_flapping_window_has_one_start(world: &World) {
     let claimed = world.claim_now(declared.attempt).await;
     world.tick(claimed).await.expect("a tick");
     let lost = world.snapshot(declared.attempt).await.attempt;
-    assert_eq!((lost.phase(), lost.unsettled_since()), (Phase::Pending, waiting.unsettled_since()));
+    assert_eq!((lost.phase(), lost.unsettled_since()), (Phase::Pending, lost.phase_since()));
+    world.drive(declared.attempt, Phase::Enrolling).await;
+    let again = world.snapshot(declared.attempt).await.attempt;
+    assert_eq!(again.unsettled_since(), lost.unsettled_since());
 }

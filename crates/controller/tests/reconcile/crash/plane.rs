@@ -18,7 +18,7 @@ use slipway_app::broker::declare::{self, Declare};
 use slipway_app::broker::port::ResourceFilter;
 use slipway_app::broker::{delete, retry};
 use slipway_app::context::Wakes;
-use slipway_app::deletion::request::Wanted;
+use slipway_app::deletion::request::DeleteOptions;
 use slipway_app::nodes::enrol::{self, Register};
 use slipway_app::nodes::{force, node, tokens};
 use slipway_app::ports::Stores;
@@ -389,7 +389,7 @@ impl<'a> Plane<'a> {
     pub(super) async fn delete(&mut self, id: ResourceId) {
         let world = self.world;
         self.request(async |life| {
-            delete::delete(&life.context, &world.caller, id, Wanted::default()).await
+            delete::delete(&life.context, &world.caller, id, DeleteOptions::default()).await
         })
         .await
         .unwrap();

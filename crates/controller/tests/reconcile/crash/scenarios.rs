@@ -2,7 +2,7 @@
 
 use futures::FutureExt;
 use slipway_app::broker::delete;
-use slipway_app::deletion::request::Wanted;
+use slipway_app::deletion::request::DeleteOptions;
 use slipway_core::broker::phase::Phase;
 use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::ids::{ProvisionedResourceId, ResourceId};
@@ -269,7 +269,7 @@ async fn deleted_inside_a_tick(plane: &mut Plane<'_>, handle: &str) -> ResourceI
     let id = plane.declare(handle).await;
     let (context, caller) = (plane.world.context.clone(), plane.world.caller.clone());
     let request = async move {
-        delete::delete(&context, &caller, id, Wanted::default()).await.unwrap();
+        delete::delete(&context, &caller, id, DeleteOptions::default()).await.unwrap();
     };
     plane.interference.set(request.boxed());
     plane.until_gone_in_peace(id).await;

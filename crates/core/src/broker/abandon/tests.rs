@@ -141,7 +141,19 @@ fn what_nobody_serves_cannot_be_read() {
     let mut snapshot = stuck(Phase::Deprovisioning);
     assert!(ask(&snapshot, None).is_ok(), "the loop of another replica said so");
     snapshot.blockers.clear();
-    assert!(ask(&snapshot, None).is_err());
+    // A request to delete makes the row due at once, and nobody had the time to claim it.
+    snapshot.due_at = Some(snapshot.now);
+    let from = snapshot.now.plus(WITHIN).to_string();
+    for phase in [Phase::Deregistering, Phase::Deprovisioning, Phase::Deleted] {
+        let mut fresh = stuck(phase);
+        fresh.blockers.clear();
+        fresh.due_at = snapshot.due_at;
+        for mode in [Mode::Acting, mk_frozen()] {
+            let refusal = ask_in(&fresh, None, &mode).unwrap_err();
+            assert!(refusal.message.contains(&from), "{refusal}");
+            assert!(!refusal.message.contains("can be read"), "{refusal}");
+        }
+    }
     snapshot.due_at = Some(at(900));
     assert!(ask(&snapshot, None).is_ok());
     assert!(ask(&snapshot, Some(&mk_report(false))).is_err(), "it can be read here");

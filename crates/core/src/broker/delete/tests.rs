@@ -1,3 +1,5 @@
+//! Deletions of resources: at once, with grace, protected, and as members.
+
 use std::time::Duration;
 
 use super::*;

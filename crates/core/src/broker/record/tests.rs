@@ -176,19 +176,19 @@ fn reaching_deleted_ends_the_deletion_and_frees_the_handle() {
 #[test]
 fn flapping_is_a_blocker_of_its_own() {
     let mut snapshot = mk_snapshot(Phase::Ready);
-    snapshot.attempt = snapshot.attempt.unsettled(at(500));
+    snapshot.attempt = snapshot.attempt.unsettled(at(850));
     let mut node = mk_node();
     node.last_heartbeat_at = Some(at(1_000));
     snapshot.node = Some(node);
-    snapshot.now = at(1_100);
+    snapshot.now = at(1_160);
     let left = run(&snapshot, &mk_report(false));
     let attempt = left.writes.iter().find_map(|write| match write {
         Write::Broker(BrokerWrite::AttemptUpdate(attempt)) => Some(attempt.clone()),
         _ => None,
     });
     snapshot.attempt = attempt.unwrap();
-    assert_eq!(snapshot.attempt.unsettled_since(), at(500), "Ready was too short");
-    snapshot.now = at(500 + 35 * 60);
+    assert_eq!(snapshot.attempt.unsettled_since(), at(850), "Ready was too short");
+    snapshot.now = at(850 + 35 * 60);
     let codes: Vec<_> =
         blockers(&run(&snapshot, &mk_report(false))).iter().map(|found| found.code).collect();
     assert_eq!(codes, [BlockerCode::Unsettled]);

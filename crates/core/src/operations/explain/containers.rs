@@ -42,7 +42,6 @@ impl ClusterFacts {
         let phases: Map<String, Value> =
             self.counts.iter().map(|count| (count.phase.clone(), json!(count.total))).collect();
         found.facts.insert("attempts", json!(all));
-        found.facts.insert("blocked", json!(blocked));
         found.facts.insert("phases", Value::Object(phases));
         let unserved = match (cluster, self.lag) {
             (Some(cluster), Some(lag)) => {
@@ -51,6 +50,10 @@ impl ClusterFacts {
             _ => None,
         };
         let served = unserved.is_none();
+        // Where nobody records blockers, their number says nothing.
+        if served || blocked > 0 {
+            found.facts.insert("blocked", json!(blocked));
+        }
         found.blockers.extend(unserved);
         found.parts = self.blocked.iter().map(|line| part(line, format!("in {name}"))).collect();
         if blocked > 0 {
@@ -142,13 +145,20 @@ pub fn cluster(cluster: &Cluster, facts: &ClusterFacts) -> Explanation {
     let mut found =
         Explanation::new(ExplainedKind::Cluster, id, cluster.name.as_str(), "", created);
     facts.tell(&mut found, cluster.name.as_str(), Some(cluster));
-    let state = match (found.blockers.is_empty(), &cluster.substrate_uid) {
+    let verification = cluster.verification.as_ref();
+    let problem = verification.and_then(|found| found.problem.as_ref());
+    let problem = problem.filter(|_| cluster.deleted_at.is_none());
+    let state = match (found.blockers.is_empty(), problem, &cluster.substrate_uid) {
         _ if cluster.deleted_at.is_some() => "deleted",
-        (false, _) => "not served",
-        (true, None) => "never served",
-        (true, Some(_)) => "served",
+        (false, ..) => "not served",
+        (true, Some(_), _) => "served, but cannot be used",
+        (true, None, None) => "never served",
+        (true, None, Some(_)) => "served",
     };
     state.clone_into(&mut found.state);
+    if let Some(problem) = problem {
+        found.facts.insert("problem", json!(problem));
+    }
     if let Some(since) = cluster.deleted_at.or(found.blockers.first().map(|found| found.since)) {
         found.since = since;
     }
@@ -158,9 +168,11 @@ pub fn cluster(cluster: &Cluster, facts: &ClusterFacts) -> Explanation {
     let holders: Map<String, Value> =
         facts.holders.iter().map(|(worker, claims)| (worker.clone(), json!(claims))).collect();
     found.facts.insert("claims_held_by", Value::Object(holders));
-    let unserved = cluster.substrate_uid.is_none() && cluster.deleted_at.is_none();
-    if unserved && found.waiting_for.is_none() {
-        found.waiting_for = Some("a control plane that serves it".to_owned());
+    if found.waiting_for.is_none() {
+        let unserved = cluster.substrate_uid.is_none() && cluster.deleted_at.is_none();
+        let unserved = unserved.then_some("a control plane that serves it");
+        let repair = problem.map(|problem| format!("a person to repair what was found: {problem}"));
+        found.waiting_for = repair.or_else(|| unserved.map(str::to_owned));
     }
     found
 }

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::resource::part;
 use crate::blocker::Blocker;
 use crate::deletion::record::{Deletion, DeletionState};
-use crate::operations::explanation::{AttemptLine, ExplainedKind, Explanation};
+use crate::operations::explanation::{AttemptLine, ExplainedKind, Explanation, Part};
 use crate::subject::SubjectKind;
 
 /// `attempts` are those of its target: of the resource, the attempt itself, or those in
@@ -51,7 +51,22 @@ pub fn deletion(
     if let Some(until) = deletion.restorable_until {
         found.facts.insert("restorable_until", json!(until));
     }
-    found.parts = attempts
+    if deletion.target.kind != SubjectKind::ProvisionedResource {
+        found.parts.push(Part {
+            kind: deletion.target.kind.to_string(),
+            id: deletion.target.id,
+            name: deletion.name.clone(),
+            state: match deletion.state.is_open() {
+                true => deletion.state.to_string(),
+                false => "deleted".to_owned(),
+            },
+            since: None,
+            about: Some("what is deleted".to_owned()),
+            resource_id: None,
+            blockers: Vec::new(),
+        });
+    }
+    let members: Vec<_> = attempts
         .iter()
         .map(|line| {
             let about = match line.abandoned_at {
@@ -64,6 +79,7 @@ pub fn deletion(
             part
         })
         .collect();
+    found.parts.extend(members);
     found
 }
 
@@ -89,9 +105,7 @@ fn next(deletion: &Deletion) -> String {
             "nothing is touched before its grace ends; `slipway deletion cancel {id}` keeps everything as it is"
         ),
         DeletionState::Running => "it goes on with its members".to_owned(),
-        DeletionState::Done => {
-            "its members are kept until their retention ends, then purged".to_owned()
-        }
+        DeletionState::Done => "nothing: it is over, and its rows are kept".to_owned(),
         DeletionState::Purging => "what is left of its members is removed for good".to_owned(),
         DeletionState::Purged | DeletionState::Cancelled | DeletionState::Restored => {
             "nothing: it is over".to_owned()

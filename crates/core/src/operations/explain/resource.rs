@@ -70,7 +70,7 @@ pub fn resource(
             id: deletion.id.as_uuid(),
             name: deletion.reason.clone(),
             state: deletion.state.to_string(),
-            since: Some(deletion.requested_at),
+            since: Some(deletion.done_at.unwrap_or(deletion.requested_at)),
             about: Some(format!("asked for by {}", deletion.requested_by)),
             resource_id: None,
             blockers: Vec::new(),

@@ -17,7 +17,7 @@ use crate::ids::{DrainId, LeakRecordId, NodeId, ProvisionedResourceId};
 use crate::nodes::node::{DeregisteredHow, Deregistration, Drain};
 use crate::nodes::token::Consumption;
 use crate::operations::explanation::{AttemptLine, ExplainedKind, FailureLine, Holder, PhaseCount};
-use crate::placement::cluster::Cluster;
+use crate::placement::cluster::{Cluster, Verification};
 
 const TIMEOUT: Timeouts = Timeouts {
     deadlines: Deadlines {
@@ -183,7 +183,7 @@ fn a_deletion_waits_for_what_its_target_waits_for() {
     assert_eq!(found.name, "deletion of resource web-1");
     assert!(found.waiting_for.unwrap().starts_with("Deregistering: "));
     assert_eq!(found.blockers, target.blockers);
-    assert_eq!(found.parts.len(), lines.len());
+    assert_eq!(found.parts.len(), 1 + lines.len());
     asked.scheduled_for = Some(at(5_000));
     for open in [DeletionState::Scheduled, DeletionState::Running, DeletionState::Purging] {
         asked.state = open;
@@ -192,8 +192,18 @@ fn a_deletion_waits_for_what_its_target_waits_for() {
     }
     asked.state = DeletionState::Done;
     let done = deletion(&asked, &lines, Vec::new(), Some(&target));
-    assert!(done.next.contains("retention"), "{}", done.next);
+    assert!(done.next.contains("over"), "{}", done.next);
     assert!(done.blockers.is_empty() && done.waiting_for.is_none());
+
+    // The part of the resource has the same times.
+    let mut snapshot = snapshot;
+    for (done_at, since) in [(None, asked.requested_at), (Some(at(990)), at(990))] {
+        asked.done_at = done_at;
+        snapshot.deletion = Some(asked.clone());
+        let found = Explained::of(&snapshot).0;
+        let part = found.parts.iter().find(|part| part.id == asked.id.as_uuid()).unwrap();
+        assert_eq!(part.since, Some(since));
+    }
 }
 
 #[test]
@@ -283,11 +293,39 @@ fn what_is_stuck_in_a_project_and_a_cluster_is_counted_and_named() {
     assert_eq!(unserved.state, "not served");
     assert_eq!(unserved.blockers[0].code, BlockerCode::ClusterNotServed);
     assert_eq!(unserved.blockers[0].since, at(999));
+    facts.counts = vec![count(Phase::Pending, 2, 0)];
+    assert!(!cluster(&registered, &facts).facts.contains_key("blocked"), "nobody counts there");
     facts.lag = None;
     facts.counts.clear();
     let gone = Cluster { deleted_at: Some(at(950)), substrate_uid: None, ..registered };
     let gone = cluster(&gone, &facts);
     assert_eq!((gone.state.as_str(), gone.since, gone.waiting_for), ("deleted", at(950), None));
+}
+
+/// A control plane serves it and lacks a right there.
+#[test]
+fn a_cluster_that_cannot_be_used_says_why() {
+    let facts = ClusterFacts {
+        now: at(1_000),
+        lag: None,
+        holders: Vec::new(),
+        counts: Vec::new(),
+        blocked: Vec::new(),
+        claimed_within: Duration::from_secs(60),
+    };
+    let problem = "it may not list namespaces";
+    let verification =
+        Verification { at: at(900), problem: Some(problem.to_owned()), facts: Value::Null };
+    let registered =
+        Cluster { substrate_uid: None, verification: Some(verification), ..mk_cluster() };
+    let found = cluster(&registered, &facts);
+    assert_eq!(
+        (found.state.as_str(), &found.facts["problem"]),
+        ("served, but cannot be used", &problem.into())
+    );
+    assert!(found.waiting_for.unwrap().contains(problem));
+    let never = cluster(&Cluster { verification: None, ..registered }, &facts);
+    assert_eq!(never.state, "never served");
 }
 
 #[test]

@@ -190,11 +190,19 @@ async fn load_related(
         let node = nodes.remove(&id).transpose().map_err(|fault| fault.of(Node));
         let blockers = blockers.remove(&id).unwrap_or(Ok(Vec::new()));
         let loaded = node.and_then(|node| around.snapshot(row, node, blockers?));
-        snapshots.insert(id, loaded.map_err(|fault| in_teardown(row, fault)));
+        snapshots.insert(id, loaded.map_err(|fault| named_fault(row, in_teardown(row, fault))));
     }
     let loaded =
         ids.iter().filter_map(|id| Some((*id, snapshots.remove(&id.as_uuid())?))).collect();
     Ok(loaded)
+}
+
+/// A person looks for the resource by its handle.
+fn named_fault(row: &Row, fault: Fault) -> Fault {
+    match rows::get::<String>(row, "r_handle") {
+        Ok(handle) => fault.in_row(format_args!("resource `{handle}`")),
+        Err(_) => fault,
+    }
 }
 
 /// The fault concerns the deregistration of a node only while the attempt is taken down.
@@ -229,8 +237,9 @@ impl RelatedRows {
         let consumed = token.as_ref().and_then(|token| token.consumed.as_ref());
         if let (Some(consumed), None) = (consumed, &node) {
             let problem = format!("is {}, which the registry does not have", consumed.node_id);
-            let fault = Fault::new("consumed_by_node_id", problem);
-            return Err(fault.of(DeregistrationSeam::Node));
+            let fault = Fault::new("consumed_by_node_id", problem).of(DeregistrationSeam::Node);
+            let token = attempt.bootstrap_token_id();
+            return Err(token.map_or(fault.clone(), |id| fault.in_row(format_args!("token {id}"))));
         }
         let deletion = resource.deletion_id.map(|id| id.as_uuid());
         let project = attempt.project_id().as_uuid();
@@ -276,12 +285,17 @@ async fn fetch(
     sqlx::query(sql).bind(ids.into_iter().collect::<IdList>()).fetch_all(connection).await
 }
 
+/// A fault names its row by `noun` and id.
 fn by_id<T>(
     rows: &[Row],
-    column: &str,
+    (noun, column): (&str, &str),
     read: impl Fn(&Row) -> Result<T, Fault>,
 ) -> Result<Found<T>, sqlx::Error> {
-    rows.iter().map(|row| Ok((row.try_get(column)?, read(row)))).collect()
+    let found = |row: &Row| {
+        let id: Uuid = row.try_get(column)?;
+        Ok((id, read(row).map_err(|fault| fault.in_row(format_args!("{noun} {id}")))))
+    };
+    rows.iter().map(found).collect()
 }
 
 /// Cached versions are not read again; an unreadable one is read each time,
@@ -300,7 +314,9 @@ async fn versions(
     }
     const SQL: &str = concat!(select_versions!(), "WHERE v.id ", sql!((one_of "$1")));
     let rows = fetch(connection, SQL, unknown).await?;
-    let read = by_id(&rows, "v_id", |row| version_hydrate::blueprint_version(row).map(Arc::new))?;
+    let read = by_id(&rows, ("blueprint version", "v_id"), |row| {
+        version_hydrate::blueprint_version(row).map(Arc::new)
+    })?;
     read.values().flatten().for_each(|version| blueprints.keep(version));
     versions.extend(read);
     Ok(versions)
@@ -312,7 +328,7 @@ async fn placements(
 ) -> Result<Found<Option<Placement>>, sqlx::Error> {
     const SQL: &str = concat!(select_placements!(), "WHERE s.project_id ", sql!((one_of "$1")));
     let rows = fetch(connection, SQL, projects).await?;
-    by_id(&rows, "project_id", placement::hydrate::placement)
+    by_id(&rows, ("placement of project", "project_id"), placement::hydrate::placement)
 }
 
 async fn tokens(
@@ -321,7 +337,7 @@ async fn tokens(
 ) -> Result<Found<BootstrapToken>, sqlx::Error> {
     const SQL: &str = concat!(select_tokens!(), "WHERE t.id ", sql!((one_of "$1")));
     let rows = fetch(connection, SQL, ids).await?;
-    by_id(&rows, "t_id", nodes::hydrate::token)
+    by_id(&rows, ("token", "t_id"), nodes::hydrate::token)
 }
 
 async fn deletions(
@@ -330,7 +346,7 @@ async fn deletions(
 ) -> Result<Found<Deletion>, sqlx::Error> {
     const SQL: &str = concat!(select_deletions!(), "WHERE id ", sql!((one_of "$1")));
     let rows = fetch(connection, SQL, ids).await?;
-    by_id(&rows, "d_id", deletion::hydrate::deletion)
+    by_id(&rows, ("deletion", "d_id"), deletion::hydrate::deletion)
 }
 
 /// The last enrolled node of each attempt. An attempt has few nodes in its
@@ -340,7 +356,9 @@ fn last_nodes(rows: &[Row]) -> Result<Found<Node>, sqlx::Error> {
     let mut last: Found<Node> = Found::with_capacity(rows.len());
     for row in rows {
         let attempt = row.try_get("provisioned_resource_id")?;
+        let id: Uuid = row.try_get("id")?;
         let node = nodes::hydrate::node(row);
+        let node = node.map_err(|fault| fault.in_row(format_args!("node {id}")));
         let later = match (last.get(&attempt), &node) {
             (Some(Ok(known)), Ok(node)) => {
                 (known.registered_at, known.id) < (node.registered_at, node.id)

@@ -12,6 +12,7 @@ use slipway_core::operations::control::Control;
 
 use super::broker::withheld;
 use super::{Backend, clock, control, counts, installation, seed, tasks};
+use crate::failure::of_class;
 
 /// A probe waits two seconds for an answer; ours comes before its timeout.
 const PING_LIMIT: Duration = Duration::from_millis(1_800);
@@ -39,7 +40,11 @@ port! {
     }
     by_hand {
         async fn ping(&self) -> Result<(), Error> {
-            Ok(self.database.within(PING_LIMIT, Box::pin(self.read_and_write())).await?)
+            self.database.within(PING_LIMIT, Box::pin(self.read_and_write())).await?;
+            match self.database.refuses_writes() {
+                Some(class) => Err(of_class(class, "the last writes failed".to_owned())),
+                None => Ok(()),
+            }
         }
 
         async fn control_decide(&self, rule: &mut ControlRule<'_>) -> Result<(), Error> {
