@@ -113,11 +113,11 @@ pub(crate) const EXAMPLES: &[&[&str]] = &[
 impl Command {
     pub(crate) async fn execute(self, session: &mut Session<'_>) -> Result<(), Error> {
         match self {
-            Self::Resource(command) => resource::run(session, command).await,
+            Self::Resource(command) => Box::pin(resource::run(session, command)).await,
             Self::Project(command) => project::run(session, command).await,
             Self::Cloud(command) => cloud::run(session, command).await,
             Self::Credential(command) => credential::run(session, command).await,
-            Self::Blueprint(command) => blueprint::run(session, command).await,
+            Self::Blueprint(command) => Box::pin(blueprint::run(session, command)).await,
             Self::Label(command) => label::run(session, command).await,
             Self::Cluster(command) => cluster::run(session, command).await,
             Self::Node(command) => node::run(session, command).await,
