@@ -200,7 +200,7 @@ impl BlockerCode {
                 },
                 Remedy {
                     action: "keep what was to be deleted",
-                    command: Some("slipway deletion cancel {id} --reason <why>"),
+                    command: Some("slipway deletion cancel <deletion> --reason <why>"),
                     role: "operator",
                 },
             ],

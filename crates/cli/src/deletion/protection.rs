@@ -57,9 +57,9 @@ pub struct Thing {
 
 pub(crate) const EXAMPLES: &[&str] = &[
     "slipway protection list",
-    "slipway protection set resource web-1 --reason \"holds the books\"",
+    "slipway protection set resource web-1 --reason books",
     "slipway protection lift resource web-1 --for 10m --reason moved",
-    "slipway protection remove resource web-1 --reason \"not needed any more\"",
+    "slipway protection remove resource web-1 --reason moved",
 ];
 
 impl Kind for Protection {

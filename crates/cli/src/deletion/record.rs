@@ -28,7 +28,7 @@ pub enum DeletionCommand {
 pub(crate) const EXAMPLES: &[&str] = &[
     "slipway deletion list --limit 20",
     "slipway deletion get 0192f0c1-2b3c",
-    "slipway deletion cancel 0192f0c1-2b3c --reason \"still needed\"",
+    "slipway deletion cancel 0192f0c1-2b3c --reason needed",
 ];
 
 impl Kind for Deletion {

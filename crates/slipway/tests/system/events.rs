@@ -33,7 +33,7 @@ async fn the_event_log_has_every_event_once_whatever_is_killed() {
         plane.set(&["--event-log", log.to_str().unwrap(), "--lease", "3s"]);
         plane.start().await;
         let followed = folder.path().join("followed.jsonl");
-        let mut reader = follow(&plane, &["--after", "0", "--limit", "8"], &followed);
+        let mut reader = follow(&plane, &["--after", "0", "--limit", "12"], &followed);
         let mut ids = Vec::new();
         for handle in ["web-1", "web-2"] {
             ids.push(plane.declare(handle, 0).await);
@@ -49,10 +49,10 @@ async fn the_event_log_has_every_event_once_whatever_is_killed() {
         for id in &ids {
             plane.wait_for_phase(id, "Deleted").await;
         }
-        // Requested, Ready, Deleting, Deleted, of each.
-        let logged = wait::until(TIMEOUT, "eight events in the log", async || {
+        // Requested, Ready, Deleting, Deleted of each, and of its deletion Started and Done.
+        let logged = wait::until(TIMEOUT, "twelve events in the log", async || {
             let logged = lines(&log);
-            if logged.len() >= 8 { Ok(logged) } else { Err(format!("{logged:?}")) }
+            if logged.len() >= 12 { Ok(logged) } else { Err(format!("{logged:?}")) }
         })
         .await;
         let listed = plane.get("/api/v1/events").await;
@@ -62,13 +62,13 @@ async fn the_event_log_has_every_event_once_whatever_is_killed() {
         // The cursor follows the delivery.
         wait::until(TIMEOUT, "the cursor behind the last event", async || {
             let shown = plane.get("/api/v1/subscriptions").await;
-            if shown[0]["position"] == 8 { Ok(()) } else { Err(shown.to_string()) }
+            if shown[0]["position"] == 12 { Ok(()) } else { Err(shown.to_string()) }
         })
         .await;
 
         // An open stream does not delay a stop, and Ctrl-C is a clean end.
         let mut reader = follow(&plane, &["--after", "0"], &followed);
-        wait::until(TIMEOUT, "the stream", async || lines(&followed).len() == 8).await;
+        wait::until(TIMEOUT, "the stream", async || lines(&followed).len() == 12).await;
         let begun = Instant::now();
         plane.stop().await;
         assert!(begun.elapsed().as_secs() < 9, "{:?}", begun.elapsed());
@@ -88,7 +88,7 @@ async fn an_event_that_cannot_be_read_stops_nobody() {
     plane.wait_for_phase(&id, "Ready").await;
     plane.delete(&id).await;
     plane.wait_for_phase(&id, "Deleted").await;
-    wait::until(TIMEOUT, "four events", async || plane.events().await.len() == 4).await;
+    wait::until(TIMEOUT, "six events", async || plane.events().await.len() == 6).await;
     plane.stop().await;
     let url = format!("sqlite:{}", plane.data_dir().join("slipway.db").display());
     let mut connection = sqlx::SqliteConnection::connect(&url).await.unwrap();
@@ -101,9 +101,9 @@ async fn an_event_that_cannot_be_read_stops_nobody() {
     let (log, followed) = (folder.path().join("log.jsonl"), folder.path().join("followed.jsonl"));
     plane.set(&["--event-log", log.to_str().unwrap()]);
     plane.start().await;
-    let mut reader = follow(&plane, &["--after", "0", "--limit", "4"], &followed);
+    let mut reader = follow(&plane, &["--after", "0", "--limit", "6"], &followed);
     assert!(reader.exit(TIMEOUT).await.unwrap().success());
-    wait::until(TIMEOUT, "the log to have them", async || lines(&log).len() == 4).await;
+    wait::until(TIMEOUT, "the log to have them", async || lines(&log).len() == 6).await;
     let listed = plane.get("/api/v1/events").await;
     let unreadable: Vec<_> = listed
         .as_array()
@@ -111,11 +111,9 @@ async fn an_event_that_cannot_be_read_stops_nobody() {
         .iter()
         .map(|event| (event["position"].clone(), event["type"] == "outbox.Unreadable"))
         .collect();
-    assert_eq!(
-        unreadable,
-        [(1.into(), false), (2.into(), true), (3.into(), true), (4.into(), false)],
-        "{listed}"
-    );
+    let expected: Vec<(Value, bool)> =
+        (1..=6).map(|position| (position.into(), [2, 3].contains(&position))).collect();
+    assert_eq!(unreadable, expected, "{listed}");
     for read in [&log, &followed] {
         assert_eq!(&lines(read), listed.as_array().unwrap());
     }

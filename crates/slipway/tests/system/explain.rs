@@ -16,6 +16,25 @@ use slipway_testkit::wait;
 use crate::control_plane::{ControlPlane, TIMEOUT, client};
 
 impl ControlPlane {
+    /// The deletion of a resource that somebody protected during its grace.
+    async fn refused_deletion(&self, id: &str) -> String {
+        let path = format!("/api/v1/resources/{id}?reason=test&grace=3s");
+        let (status, scheduled) = self.call(Method::DELETE, &path, None).await;
+        assert_eq!(status, 202, "{scheduled}");
+        let protection = format!("/api/v1/protections/resource/{id}");
+        let reason = Some(json!({ "reason": "holds the books" }));
+        let (status, protected) = self.call(Method::PUT, &protection, reason).await;
+        assert_eq!(status, 200, "{protected}");
+        let deletion = scheduled["id"].as_str().unwrap().to_owned();
+        wait::until(TIMEOUT, "the refusal to be shown", async || {
+            let found = self.get(&format!("/api/v1/explain/deletion/{deletion}")).await;
+            let shown = found["blockers"][0]["code"] == "deletion_refused";
+            if shown { Ok(()) } else { Err(found.to_string()) }
+        })
+        .await;
+        deletion
+    }
+
     async fn execute(&self, statements: &str) {
         use sqlx::Connection as _;
         let url = format!("sqlite:{}", self.data_dir().join("slipway.db").display());
@@ -194,6 +213,8 @@ async fn what_is_stuck_says_why() {
     let resource = plane.resource(draining).await;
     let deletion = resource["deletion_id"].as_str().unwrap();
     insta::assert_snapshot!("a_deletion", plane.says(&["explain", "deletion", deletion]));
+    let refused = plane.refused_deletion(left).await;
+    insta::assert_snapshot!("deletion_refused", plane.says(&["explain", "deletion", &refused]));
     let node = resource["node"]["id"].as_str().unwrap();
     insta::assert_snapshot!("a_node", plane.says(&["explain", "node", node]));
     let tokens = plane.get(&format!("/api/v1/resources/{draining}/tokens")).await;

@@ -12,7 +12,8 @@ use slipway_core::blocker::BlockerCode;
 use slipway_core::broker::phase::Phase;
 use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::broker::{deletion_verification, event};
-use slipway_core::ids::EventId;
+use slipway_core::deletion::record::DeletionState;
+use slipway_core::ids::{DeletionId, EventId};
 use slipway_core::nodes::node::Node;
 use uuid::Uuid;
 
@@ -90,6 +91,10 @@ pub(super) async fn check(
         check_objects(world, seen, &mut wrong);
         check_nodes(seen, &nodes, &mut wrong);
         check_events(filling, events, &mut wrong);
+        let deletion = seen.resource.deletion_id.map(|id| id.as_uuid());
+        if deletion.is_some_and(|id| events.iter().all(|event| event.aggregate_id != id)) {
+            wrong.push(format!("nothing of deletion {deletion:?} was announced"));
+        }
         check_audit(world, raw, seen, filling, &nodes, &mut wrong).await;
         let leaks = raw.leaks(filling.attempt).await;
         let resolved = ("composite".to_owned(), true);
@@ -98,9 +103,12 @@ pub(super) async fn check(
         }
     }
     let announced: usize = fillings.iter().map(|filling| filling.events.len()).sum();
-    if events.len() != announced {
-        wrong.push(format!("{} events, not {announced}", events.len()));
+    let of_attempts = events.iter().filter(|event| event.event_type.starts_with("broker."));
+    let of_attempts = of_attempts.count();
+    if of_attempts != announced {
+        wrong.push(format!("{of_attempts} events, not {announced}"));
     }
+    check_deletions(world, events, &mut wrong).await;
     check_tokens(plane, &nodes, &mut wrong).await;
     if plane.journal.tokens().is_empty() && created {
         wrong.push("an object was made and no token seen; is the journal kept?".to_owned());
@@ -188,6 +196,28 @@ fn check_events(filling: &Filling, events: &[PositionedEvent], wrong: &mut Vec<S
     }
     if mine.windows(2).any(|pair| pair[0].revision >= pair[1].revision) {
         wrong.push(format!("the events are not in the order of revisions: {mine:?}"));
+    }
+}
+
+/// Every state that a deletion of this run entered is announced exactly once, in order.
+async fn check_deletions(world: &World, events: &[PositionedEvent], wrong: &mut Vec<String>) {
+    let of_deletions: Vec<_> =
+        events.iter().filter(|event| event.event_type.starts_with("deletion.")).collect();
+    let ids: BTreeSet<_> = of_deletions.iter().map(|event| event.aggregate_id).collect();
+    for id in ids {
+        let found = world.context.stores.deletion.deletion_fetch(DeletionId::new(id)).await;
+        let state = found.unwrap().unwrap().state;
+        let own = of_deletions.iter().filter(|event| event.aggregate_id == id);
+        let types: Vec<_> = own.map(|event| event.event_type.as_str()).collect();
+        let expected: &[&str] = match state {
+            DeletionState::Running => &["deletion.Started"],
+            DeletionState::Done => &["deletion.Started", "deletion.Done"],
+            DeletionState::Cancelled => &["deletion.Started", "deletion.Cancelled"],
+            _ => &[],
+        };
+        if types != expected {
+            wrong.push(format!("deletion {id} is {state} and its events are {types:?}"));
+        }
     }
 }
 

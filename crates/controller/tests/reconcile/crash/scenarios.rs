@@ -86,7 +86,7 @@ impl Scenario {
                 "commit:node.drain/after",
                 "commit:node.deregister/after",
                 "action:delete/after",
-                "commit:Deprovisioning→Deleted/after",
+                "commit:Deprovisioning→Deleted+deletion.done/after",
                 "commit:provisioned_resource.absence_proven/after",
             ],
             Self::Force => &["commit:node.deregister/before", "action:delete/before"],
@@ -106,7 +106,7 @@ impl Scenario {
             ],
             Self::FailedAndRetried => &[
                 "commit:Failed→Deregistering+resource.retry/after",
-                "commit:Deprovisioning→Deleted+provisioned_resource.follow/before",
+                "commit:Deprovisioning→Deleted+deletion.done+provisioned_resource.follow/before",
                 "action:create/after",
                 "commit:Enrolling→Ready/after",
                 "commit:provisioned_resource.absence_proven/before",

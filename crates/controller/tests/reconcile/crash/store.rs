@@ -16,8 +16,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use slipway_app::access::port::AccessIntercept;
 use slipway_app::broker::port::{
-    BrokerIntercept, Claimed, Decided, DeclareKey, DeclareRule, ResourceKey, ResourceRule,
-    RetryKey, RetryRule,
+    BrokerIntercept, Claimed, Decided, DeclareKey, DeclareRule, ResourceDeletionRule, ResourceKey,
+    ResourceRule, RetryKey, RetryRule,
 };
 use slipway_app::catalog::port::CatalogIntercept;
 use slipway_app::deletion::port::DeletionIntercept;
@@ -34,7 +34,8 @@ use slipway_app::ports::{
 use slipway_core::blocker::DeregistrationSeam;
 use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::commit::{Commit, Recorded, Release, Write};
-use slipway_core::ids::{Partition, ProvisionedResourceId, SubscriptionId};
+use slipway_core::deletion::door::Defaults;
+use slipway_core::ids::{Partition, ProvisionedResourceId, ResourceId, SubscriptionId};
 use slipway_core::nodes::enrol::EnrolSnapshot;
 use slipway_core::nodes::token::SecretHash;
 use slipway_core::{ErrorKind, Refusal};
@@ -165,6 +166,19 @@ impl BrokerIntercept for FatedStore {
         let mut passage = Passage::default();
         let mut weighed = |snapshot: &ResourceSnapshot| passage.weigh(&self.fate, rule(snapshot)?);
         let outcome = self.inner.broker.decide(key, &mut weighed).await;
+        self.conclude(passage, outcome).await
+    }
+
+    async fn decide_deletion(
+        &self,
+        id: ResourceId,
+        defaults: Defaults,
+        rule: &mut ResourceDeletionRule<'_>,
+    ) -> Result<(), Error> {
+        self.fate.alive().await;
+        let mut passage = Passage::default();
+        let mut weighed = |snapshot: &_| passage.weigh(&self.fate, rule(snapshot)?);
+        let outcome = self.inner.broker.decide_deletion(id, defaults, &mut weighed).await;
         self.conclude(passage, outcome).await
     }
 

@@ -34,8 +34,15 @@ pub fn deletion(
         found.blockers = target.blockers.clone();
         found.resource_id = target.resource_id;
     } else {
-        found.waiting_for = waiting_for(deletion, attempts.len());
-        found.next = next(deletion);
+        (found.waiting_for, found.next) = match blockers.is_empty() {
+            true => (waiting_for(deletion, attempts.len()), next(deletion)),
+            // Its grace is over.
+            false => {
+                let waiting_for = "what refuses it to give way, or somebody to cancel it";
+                let next = "it is tried again by itself, and nothing was touched";
+                (Some(waiting_for.to_owned()), next.to_owned())
+            }
+        };
         found.next_check_at = deletion.scheduled_for.filter(|_| !running);
     }
     found.blockers.extend(blockers);
