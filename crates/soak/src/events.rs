@@ -9,9 +9,10 @@ use serde_json::Value;
 pub(super) struct Events {
     position: i64,
     ids: HashSet<String>,
-    /// By attempt: event types in order, and the revision of the last event.
+    /// By attempt or deletion: event types in order, and the revision of the last event.
     seen: HashMap<String, (Vec<String>, i64)>,
-    /// Attempts that are Deleted and checked: no further event is allowed.
+    /// Attempts that are Deleted and checked, and deletions that ended: no further event is
+    /// allowed.
     closed: HashSet<String>,
 }
 
@@ -47,6 +48,16 @@ impl Events {
             }
             *last = revision;
             types.push(text("type").replace("broker.ProvisionedResource", ""));
+            match types.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+                ["deletion.Started", "deletion.Done" | "deletion.Cancelled"] => {
+                    self.close(&attempt);
+                }
+                ["deletion.Started"] => {}
+                [first, ..] if first.starts_with("deletion.") => {
+                    wrong.push(format!("deletion {attempt} has {types:?}"));
+                }
+                _ => {}
+            }
         }
         wrong
     }
@@ -64,7 +75,8 @@ impl Events {
 
     /// Attempts with events that are not closed.
     pub(super) fn open(&self) -> impl Iterator<Item = &String> {
-        self.seen.keys()
+        let of_attempt = |types: &[String]| types.iter().all(|kind| !kind.starts_with("deletion."));
+        self.seen.iter().filter(move |(_, (types, _))| of_attempt(types)).map(|(id, _)| id)
     }
 }
 
