@@ -83,8 +83,9 @@ pub trait DeletionStore, intercepted by DeletionIntercept {
         rule: &mut DeletionRule<'_>,
     ) -> Result<(), Error>;
 
-    /// Scheduled deletions whose time has come, or whose parent runs, `limit` at most.
-    async fn deletion_due(&self, limit: u32) -> Result<Vec<Deletion>, Error>;
+    /// Scheduled deletions whose time has come, or whose parent runs. By pages, so that those
+    /// which are refused keep no other from its turn.
+    async fn deletion_due(&self, page: Page<DeletionId>) -> Result<Vec<Deletion>, Error>;
 
     /// Running deletions of containers, `limit` at most after this one.
     async fn deletion_containers(&self, page: Page<DeletionId>) -> Result<Vec<Deletion>, Error>;

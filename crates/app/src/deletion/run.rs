@@ -17,7 +17,7 @@ use slipway_core::catalog::project::Project;
 use slipway_core::deletion::door::Doored;
 use slipway_core::deletion::record::Deletion;
 use slipway_core::deletion::request::{self, DeletionSnapshot};
-use slipway_core::error::Refusal;
+use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::ids::{CloudCredentialId, DeletionId, ProjectId, ResourceId, Revision};
 use slipway_core::placement::cluster::Cluster;
 use slipway_core::subject::SubjectKind;
@@ -70,10 +70,18 @@ impl Runner {
     /// Begins what is due, and goes through the running containers.
     pub async fn pass(&self) -> Result<Passed, Error> {
         let mut passed = Passed::default();
-        for deletion in self.context.stores.deletion.deletion_due(BATCH).await? {
-            self.begin(&deletion, &mut passed).await?;
-        }
         let mut page = Page { after: None, limit: BATCH };
+        loop {
+            let due = self.context.stores.deletion.deletion_due(page).await?;
+            for deletion in &due {
+                self.begin(deletion, &mut passed).await?;
+            }
+            match due.last() {
+                Some(last) if due.len() >= BATCH as usize => page.after = Some(last.id),
+                _ => break,
+            }
+        }
+        page.after = None;
         loop {
             let containers = self.context.stores.deletion.deletion_containers(page).await?;
             for deletion in &containers {
@@ -125,7 +133,13 @@ impl Runner {
                 passed.refused += 1;
                 self.show(deletion.id, Some(&refusal)).await
             }
-            Err(error) => Err(error),
+            Err(error) if error.is_logged() => Err(error),
+            // A row that cannot be read holds its own deletion and no other.
+            Err(error) => {
+                passed.refused += 1;
+                let refusal = Refusal::new(ErrorKind::RowInvalid, error.to_string());
+                self.show(deletion.id, Some(&refusal)).await
+            }
         }
     }
 
@@ -192,7 +206,15 @@ impl Runner {
             done = !commit.events.is_empty();
             Ok(commit)
         };
-        self.context.stores.deletion.deletion_decide(deletion.id, &mut rule).await?;
+        match self.context.stores.deletion.deletion_decide(deletion.id, &mut rule).await {
+            Ok(()) => {}
+            Err(error) if error.is_logged() => return Err(error),
+            Err(error) => {
+                tracing::warn!(deletion_id = %deletion.id, %error, "a deletion does not go on");
+                passed.refused += 1;
+                return Ok(());
+            }
+        }
         if done {
             passed.advanced += 1;
         } else {

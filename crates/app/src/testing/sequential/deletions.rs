@@ -79,7 +79,8 @@ impl World {
     }
 
     async fn due(&self) -> Vec<DeletionId> {
-        let due = self.store.deletion.deletion_due(1_000).await.expect("what is due");
+        let page = Page { after: None, limit: 1_000 };
+        let due = self.store.deletion.deletion_due(page).await.expect("what is due");
         due.iter().map(|deletion| deletion.id).collect()
     }
 }

@@ -29,7 +29,7 @@ port! {
         read deletion_list(page: Page<DeletionId>) -> Listed<Deletion> = reads::list;
         read deletion_list_in(project: ProjectId, page: Page<DeletionId>)
             -> Listed<Deletion> = reads::list_in;
-        read deletion_due(limit: u32) -> Vec<Deletion> = reads::due;
+        read deletion_due(page: Page<DeletionId>) -> Vec<Deletion> = reads::due;
         read deletion_containers(page: Page<DeletionId>) -> Vec<Deletion> = reads::containers;
         read deletion_next_due() -> Option<Duration> = reads::next_due;
         read deletion_members(id: DeletionId, limit: u32) -> Members = marks::members_of;

@@ -71,17 +71,20 @@ pub(crate) async fn list_in(
 }
 
 /// Scheduled ones whose time has come, or whose parent runs.
-pub(crate) async fn due(connection: &mut Connection, limit: u32) -> Result<Vec<Deletion>, Failure> {
+pub(crate) async fn due(
+    connection: &mut Connection,
+    page: Page<DeletionId>,
+) -> Result<Vec<Deletion>, Failure> {
     let query = sqlx::query(concat!(
         select_deletions!(),
         "WHERE id IN (SELECT id FROM deletions WHERE state = 'scheduled' AND scheduled_for <= ",
         sql!(now),
         " UNION SELECT c.id FROM deletions p JOIN deletions c ON c.parent_id = p.id \
          WHERE p.state = 'running' AND p.kind = 'project' AND c.state = 'scheduled') \
-         ORDER BY scheduled_for, id LIMIT $1"
+         AND id > $1 ORDER BY id LIMIT $2"
     ))
-    .bind(i64::from(limit));
-    let page = Page { after: None, limit };
+    .bind(after(page))
+    .bind(i64::from(page.limit));
     some(connection, query, page).await
 }
 
