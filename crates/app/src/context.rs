@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use slipway_core::blocker::Deadlines;
+use slipway_core::deletion::brake::Limits;
 use slipway_core::deletion::door::Defaults;
 use slipway_core::nodes::token::TokenLifetimes;
 use slipway_core::placement::cluster::NamespacePrefix;
@@ -37,6 +38,8 @@ pub struct Settings {
     pub namespace_prefix: NamespacePrefix,
     /// Grace and retention where nobody says otherwise.
     pub deletion: Defaults,
+    /// How much one caller deletes before somebody has to say that it is meant.
+    pub brake: Limits,
 }
 
 /// Tells the loops of this process that something may have become due. Other

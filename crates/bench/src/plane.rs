@@ -17,6 +17,7 @@ use slipway_controller::relay::Relay;
 use slipway_controller::resources::{Batching, ResourceLoop};
 use slipway_controller::{Pacing, Shutdown, Status, drive};
 use slipway_core::blocker::Deadlines;
+use slipway_core::deletion::brake::Limits;
 use slipway_core::deletion::door::Defaults;
 use slipway_core::ids::Partition;
 use slipway_core::nodes::node::Reported;
@@ -180,6 +181,7 @@ pub(crate) async fn context(database: &Database) -> anyhow::Result<Context> {
                 "slipway-project-".to_owned(),
             ),
             deletion: Defaults::default(),
+            brake: Limits::OFF,
         },
     })
 }

@@ -129,13 +129,17 @@ pub struct DeletionArguments {
     /// Touch nothing for this long, such as 24h; until then the deletion can be cancelled
     #[arg(long, value_name = "TIME", value_parser = checked_time)]
     pub grace: Option<String>,
+    /// Pass the deletion brake; for admins, with a reason, and announced
+    #[arg(long, requires = "reason")]
+    pub break_glass: bool,
 }
 
 impl DeletionArguments {
     /// What the request says.
     pub(crate) fn query(&self) -> Vec<(&'static str, String)> {
         let given = [("reason", &self.reason), ("grace", &self.grace)];
-        given.into_iter().filter_map(|(name, text)| Some((name, text.clone()?))).collect()
+        let given = given.into_iter().filter_map(|(name, text)| Some((name, text.clone()?)));
+        given.chain(self.break_glass.then(|| ("break_glass", "true".to_owned()))).collect()
     }
 }
 

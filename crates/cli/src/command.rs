@@ -7,7 +7,7 @@ use crate::access::{audit, key};
 use crate::arguments::PageArguments;
 use crate::broker::resource;
 use crate::catalog::{blueprint, cloud, credential, label, project};
-use crate::deletion::{leak, protection, record};
+use crate::deletion::{brake, leak, protection, record};
 use crate::demo;
 use crate::error::Error;
 use crate::events::event;
@@ -62,6 +62,9 @@ pub enum Command {
     /// What nobody deletes: list, set, remove, lift
     #[command(subcommand, after_help = EXIT_CODES)]
     Protection(protection::ProtectionCommand),
+    /// Keys that the deletion brake stopped: list, release
+    #[command(subcommand, after_help = EXIT_CODES)]
+    Brake(brake::BrakeCommand),
     /// Objects that no row claims, and rows without their object: list, find, resolve, remove
     #[command(after_help = EXIT_CODES, args_conflicts_with_subcommands = true)]
     Leaks(leak::LeaksArguments),
@@ -100,6 +103,7 @@ pub(crate) const EXAMPLES: &[&[&str]] = &[
     node::EXAMPLES,
     event::EXAMPLES,
     record::EXAMPLES,
+    brake::EXAMPLES,
     protection::EXAMPLES,
     leak::EXAMPLES,
     key::EXAMPLES,
@@ -126,6 +130,7 @@ impl Command {
             Self::Audit(command) => audit::run(session, command).await,
             Self::Event(command) => event::run(session, command).await,
             Self::Deletion(command) => record::run(session, command).await,
+            Self::Brake(command) => brake::run(session, command).await,
             Self::Protection(command) => protection::run(session, command).await,
             Self::Leaks(arguments) => leak::run(session, arguments).await,
             Self::Explain(arguments) => explain::run(session, arguments).await,

@@ -54,6 +54,8 @@ closed_set!(
         NothingToLift => "nothing_to_lift",
         /// Its deletion is forbidden, or that of something in it.
         Protected => "protected",
+        /// The caller deleted too much in too short a time.
+        DeletionBrake => "deletion_brake",
         /// The deletion began already, or is over.
         NotCancellable => "not_cancellable",
         /// The project is being deleted, or will be.

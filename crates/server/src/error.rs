@@ -106,6 +106,7 @@ pub(crate) const fn status(kind: ErrorKind, in_path: bool) -> StatusCode {
         | ErrorKind::LeakResolved
         | ErrorKind::MeshInUse
         | ErrorKind::Protected
+        | ErrorKind::DeletionBrake
         | ErrorKind::NotCancellable
         | ErrorKind::ProjectLeaving
         | ErrorKind::Leaving

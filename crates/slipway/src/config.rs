@@ -21,6 +21,7 @@ use serde::Deserialize;
 use slipway_controller::retention::Retention;
 use slipway_core::access::rate::Rate;
 use slipway_core::blocker::Deadlines;
+use slipway_core::deletion::brake::Limits;
 use slipway_core::deletion::door::Defaults;
 use slipway_core::nodes::token::TokenLifetimes;
 use slipway_core::placement::cluster::NamespacePrefix;
@@ -184,6 +185,15 @@ pub(crate) struct Layer {
     /// How long what was deleted is kept [default: 30d].
     #[arg(long, value_name = "DAYS", env = "SLIPWAY_DELETION_RETENTION")]
     deletion_retention: Option<String>,
+
+    /// How many resources one key may delete within the window of the brake before an admin
+    /// has to release it; 0 means that there is no brake [default: 20].
+    #[arg(long, value_name = "N", env = "SLIPWAY_DELETION_BRAKE")]
+    deletion_brake: Option<u32>,
+
+    /// The window of the deletion brake [default: 10m].
+    #[arg(long, value_name = "TIME", env = "SLIPWAY_DELETION_BRAKE_WINDOW")]
+    deletion_brake_window: Option<String>,
 
     /// How long a local node may take to stop before it is killed [default: 5s].
     #[arg(long, value_name = "TIME", env = "SLIPWAY_STOP_GRACE")]
@@ -361,6 +371,7 @@ pub(crate) struct Config {
     pub(crate) orphan_after: Duration,
     pub(crate) orphan_interval: Duration,
     pub(crate) deletion: Defaults,
+    pub(crate) brake: Limits,
     pub(crate) stop_grace: Duration,
     pub(crate) drain_timeout: Duration,
     pub(crate) deadlines: Deadlines,
@@ -490,6 +501,10 @@ impl Layer {
             deletion: Defaults {
                 grace: checked!(duration, deletion_grace, Duration::ZERO),
                 retention: checked!(days, deletion_retention, 30),
+            },
+            brake: Limits {
+                resources: i64::from(layer.deletion_brake.unwrap_or(20)),
+                window: checked!(duration, deletion_brake_window, seconds(600)),
             },
             stop_grace: checked!(duration, stop_grace, seconds(5)),
             drain_timeout: checked!(duration, drain_timeout, seconds(15)),

@@ -151,6 +151,7 @@ fn context(config: &Config, store: Stores, meter: Arc<dyn Meter>) -> Context {
             token_environment: config.token_environment.clone(),
             namespace_prefix: config.namespace_prefix.clone(),
             deletion: config.deletion,
+            brake: config.brake,
         },
     }
 }

@@ -49,6 +49,8 @@ impl Plane {
         let heartbeat = format!("{}ms", heartbeat.as_millis());
         config.set(&["--lease", &lease, "--heartbeat-interval", &heartbeat]);
         config.set(&["--reconcile-interval", "2s", "--stop-grace", "1s", "--orphan-after", "60s"]);
+        // The soak deletes more than any caller should.
+        config.set(&["--deletion-brake", "0"]);
         config.set(&["--deregistering-deadline", "2s", "--database-statement-timeout", "2s"]);
         config.set(&["--public-url", public_url]);
         let process = ControlPlane::new(config);

@@ -51,6 +51,33 @@ pub struct CancelDeletion {
     pub reason: Option<String>,
 }
 
+/// The deletion brake of a key.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Brake {
+    /// Its name.
+    pub key: String,
+    pub key_id: String,
+    /// Since when it is on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<String>,
+    /// What the key asked for then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    /// Until when the key deletes uncounted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub released_until: Option<String>,
+}
+
+/// Why a key may delete again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReleaseBrake {
+    pub reason: String,
+    /// How long it deletes uncounted; 10 minutes if not given, 1 hour at most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seconds: Option<u64>,
+}
+
 /// The protection of one thing from deletion.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Protection {

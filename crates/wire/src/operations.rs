@@ -103,6 +103,8 @@ pub struct InstallationStatus {
     pub nodes: BTreeMap<String, u64>,
     /// Open leaks by kind.
     pub leaks: BTreeMap<String, u64>,
+    /// Keys that the deletion brake stopped.
+    pub brakes: Vec<String>,
     pub clusters: Vec<ClusterStatus>,
     /// The loops of the replica that answers.
     pub loops: Vec<LoopStatus>,

@@ -34,6 +34,7 @@ pub fn run(root: &Path, examples: u32, seed: u64) -> anyhow::Result<Verdict> {
     let mut config = Config::new(&cargo.built("debug", "slipway"), folder.path(), KEY)?;
     // The requests must not depend on their speed.
     config.set(&["--rate-limit", "1000000", "--rate-burst", "1000000"]);
+    config.set(&["--deletion-brake", "0"]);
     let mut plane = ControlPlane::new(config);
     tokio::runtime::Runtime::new()
         .context("cannot start a runtime")?

@@ -99,6 +99,9 @@ operations! {
 
     DeletionRead            Viewer   Project      -;
     DeletionCancel          Operator Project      "deletion.cancel";
+    DeletionBreakGlass      Admin    Project      "deletion.break_glass";
+    BrakeRead               Viewer   Installation -;
+    BrakeRelease            Admin    Installation "brake.release";
     ProtectionRead          Viewer   Project      -;
     ProtectionSet           Operator Project      "protection.set";
     ProtectionRemove        Admin    Project      "protection.remove";

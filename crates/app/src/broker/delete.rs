@@ -8,7 +8,7 @@ use slipway_core::ids::{DeletionId, ResourceId};
 
 use crate::access::authorise::{Caller, Operation, authorise};
 use crate::access::reach;
-use crate::deletion::request::{DeleteOptions, wake};
+use crate::deletion::request::{DeleteOptions, entering, wake};
 use crate::{Context, Error};
 
 /// Accepts the deletion, or returns the one that is under way. A deletion request is a
@@ -21,18 +21,22 @@ pub async fn delete(
 ) -> Result<DeletionId, Error> {
     let actor = authorise(caller, Operation::ResourceDelete)?;
     reach::reach_resource(context, caller, id).await?;
-    let ask = options.ask(context)?;
-    let (mut deletion_id, mut transitioned, mut waits) = (ask.deletion_id, Vec::new(), false);
+    let ask = options.ask(context, caller)?;
+    let (mut deletion_id, mut refused) = (ask.deletion_id, None);
+    let (mut transitioned, mut waits) = (Vec::new(), false);
     let mut rule = |snapshot: &Doored<ResourceSnapshot>| {
         let requested = delete::request(&snapshot.of, &snapshot.door, &ask, &actor)?;
-        deletion_id = requested.deletion_id;
+        (deletion_id, refused) = (requested.deletion_id, requested.refused);
         transitioned = transitions(&requested.commit, Some(&snapshot.of));
         // A teardown is the work of the loop over resources; only grace is not.
         waits = transitioned.is_empty() && !requested.commit.is_empty();
         Ok(requested.commit)
     };
-    let defaults = context.settings.deletion;
-    context.stores.broker.decide_deletion(id, defaults, &mut rule).await?;
+    let entering = entering(context, caller);
+    context.stores.broker.decide_deletion(id, &entering, &mut rule).await?;
+    if let Some(refused) = refused {
+        return Err(refused.into());
+    }
     tracing::info!(resource_id = %id, %deletion_id, "deletion accepted");
     context.meter.transitioned(&transitioned);
     if waits {

@@ -2,6 +2,7 @@
 
 pub mod port;
 
+pub mod brake;
 pub mod leaks;
 pub mod protection;
 pub mod read;

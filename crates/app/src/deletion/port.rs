@@ -6,12 +6,15 @@ use std::time::Duration;
 
 use slipway_core::access::audit::Actor;
 use slipway_core::blocker::Blocker;
+use slipway_core::deletion::brake::{Brake, BrakeSnapshot};
 use slipway_core::deletion::leak::{Claimant, Finding, Leak, LeakRecord, LeakSnapshot};
 use slipway_core::deletion::orphans::LeakCommit;
 use slipway_core::deletion::protection::{Protection, ProtectionSnapshot};
 use slipway_core::deletion::record::Deletion;
 use slipway_core::deletion::request::DeletionSnapshot;
-use slipway_core::ids::{ClusterId, DeletionId, LeakRecordId, ProjectId, ProvisionedResourceId};
+use slipway_core::ids::{
+    ApiKeyId, ClusterId, DeletionId, LeakRecordId, ProjectId, ProvisionedResourceId,
+};
 use slipway_core::subject::Subject;
 use slipway_core::time::Timestamp;
 use uuid::Uuid;
@@ -60,6 +63,7 @@ pub struct LeakFilter {
 /// Called inside the transaction, maybe twice.
 pub type DeletionRule<'a> = Rule<'a, DeletionSnapshot>;
 pub type ProtectionRule<'a> = Rule<'a, ProtectionSnapshot>;
+pub type BrakeRule<'a> = Rule<'a, BrakeSnapshot>;
 pub type LeakRule<'a> = Rule<'a, LeakSnapshot, LeakCommit>;
 
 port! {
@@ -114,6 +118,12 @@ pub trait DeletionStore, intercepted by DeletionIntercept {
         project: Option<ProjectId>,
         page: Page<Uuid>,
     ) -> Result<Vec<Protection>, Error>;
+
+    /// Decides about the brake of a key that has deleted something.
+    async fn brake_decide(&self, key: ApiKeyId, rule: &mut BrakeRule<'_>) -> Result<(), Error>;
+
+    /// Brakes that are on, in the order of their keys.
+    async fn brake_list(&self, page: Page<ApiKeyId>) -> Result<Vec<Brake>, Error>;
 
     /// What the rows of these attempts say about their objects. Leaves out
     /// attempts without a row.

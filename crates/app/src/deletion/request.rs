@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use slipway_core::deletion::brake::Limits;
 use slipway_core::deletion::cancel;
-use slipway_core::deletion::door::{Ask, Doored};
+use slipway_core::deletion::door::{Ask, Braked, Doored, Entering};
 use slipway_core::deletion::request::{self, Deletable};
 use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::ids::DeletionId;
@@ -31,16 +32,26 @@ pub struct DeleteOptions<'a> {
     pub grace: Option<Duration>,
     /// Whether what is in it goes with it.
     pub cascade: bool,
+    /// An admin lets it pass the brake, and says why.
+    pub break_glass: bool,
 }
 
 impl DeleteOptions<'_> {
-    pub(crate) fn ask(&self, context: &Context) -> Result<Ask, Refusal> {
+    pub(crate) fn ask(&self, context: &Context, caller: &Caller) -> Result<Ask, Refusal> {
+        if self.break_glass {
+            authorise(caller, Operation::DeletionBreakGlass)?;
+            if self.reason.is_none() {
+                let problem = "is required with break_glass: say why the brake does not count";
+                return Err(Refusal::invalid("reason", problem));
+            }
+        }
         let ask = Ask {
             deletion_id: DeletionId::new(context.entropy.uuid()),
             reason: Reason::parse(self.reason.unwrap_or(NO_REASON))?,
             expected: self.expected,
             grace: self.grace,
             cascade: self.cascade,
+            break_glass: self.break_glass,
         };
         ask.check()?;
         Ok(ask)
@@ -55,18 +66,28 @@ pub async fn delete<K: DeletableKind>(
     options: DeleteOptions<'_>,
 ) -> Result<DeletionId, Error> {
     let actor = authorise(caller, K::OPERATION)?;
-    let ask = options.ask(context)?;
-    let mut deletion_id = ask.deletion_id;
+    let ask = options.ask(context, caller)?;
+    let (mut deletion_id, mut refused) = (ask.deletion_id, None);
     let mut rule = |snapshot: &Doored<_>| {
         let requested = request::request::<K>(&snapshot.of, &snapshot.door, &ask, &actor)?;
-        deletion_id = requested.deletion_id;
+        (deletion_id, refused) = (requested.deletion_id, requested.refused);
         Ok(requested.commit)
     };
-    let defaults = context.settings.deletion;
     let store = context.stores.kind::<K>();
-    store.decide_deletion(key, subject::<K>, defaults, &mut rule).await?;
+    store.decide_deletion(key, subject::<K>, &entering(context, caller), &mut rule).await?;
+    if let Some(refused) = refused {
+        return Err(refused.into());
+    }
     wake(context).await?;
     Ok(deletion_id)
+}
+
+/// The caller at the door. A part of this process has no key and no brake.
+pub(crate) fn entering(context: &Context, caller: &Caller) -> Entering {
+    let limits = context.settings.brake;
+    let key = caller.key_id.filter(|_| limits != Limits::OFF);
+    let braked = key.map(|key| Braked { key, name: caller.name.clone(), limits });
+    Entering { defaults: context.settings.deletion, caller: braked }
 }
 
 /// What of a snapshot is deleted.

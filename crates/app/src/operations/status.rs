@@ -17,18 +17,24 @@ pub struct Status {
     pub counts: Counts,
     /// Open leaks by kind.
     pub leaks: BTreeMap<String, u64>,
+    /// Keys that the deletion brake stopped, by name.
+    pub brakes: Vec<String>,
     /// Each with the wait of its longest due row.
     pub clusters: Vec<(Cluster, Option<Duration>)>,
 }
 
 /// More clusters are not shown; `slipway cluster list` has all.
 const CLUSTERS: u32 = 200;
+/// `slipway brake list` has all.
+const BRAKES: u32 = 20;
 
 pub async fn status(context: &Context, caller: &Caller) -> Result<Status, Error> {
     authorise(caller, Operation::LoopRead)?;
     let stores = &context.stores;
     let page = Page { after: None, limit: CLUSTERS };
     let clusters = stores.kind::<Cluster>().page(&ShowDeleted(false), page).await?;
+    let page = Page { after: None, limit: BRAKES };
+    let brakes = stores.deletion.brake_list(page).await?;
     let overdue = stores.broker.partition_list_overdue().await?;
     let lag = |cluster: &Cluster| {
         let mut found = overdue.iter().filter(|found| found.partition == cluster.id.into());
@@ -37,6 +43,7 @@ pub async fn status(context: &Context, caller: &Caller) -> Result<Status, Error>
     Ok(Status {
         counts: stores.operations.counts(context.settings.claimed_within).await?,
         leaks: leaks::open_counts(context).await?,
+        brakes: brakes.into_iter().map(|brake| brake.name).collect(),
         clusters: clusters
             .items
             .into_iter()

@@ -10,6 +10,7 @@ use slipway_core::subject::Subject;
 use slipway_core::{ErrorKind, Phase};
 
 use super::races::at_once;
+use super::sequential::brakes;
 use super::world::{World, refused};
 
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -19,6 +20,7 @@ pub(super) async fn races(world: &Arc<World>) {
     protect_with_delete(world).await;
     cascade_with_declare(world).await;
     cascade_with_delete_of_a_member(world).await;
+    brakes::two_requests_at_the_limit(world).await;
 }
 
 /// Either everything stays as it was, or the teardown has begun.

@@ -189,6 +189,7 @@ impl Detail for Overview {
             ("blocked", listed(&status.blockers)),
             ("nodes", Some(format!("{registered} registered, {silent} silent"))),
             ("leaks", listed(&status.leaks)),
+            ("brakes on", Some(status.brakes.join(", ")).filter(|keys| !keys.is_empty())),
             ("clusters", Some(clusters.join("; "))),
             ("loops here", Some(loops.join("; "))),
         ]);

@@ -10,12 +10,13 @@ use crate::broker::resource::Resource;
 use crate::broker::snapshot::ResourceSnapshot;
 use crate::broker::teardown::{self, Order, Scope};
 use crate::commit::{Commit, Write};
-use crate::deletion::door::{Ask, Begins, Door, Requested, entry};
+use crate::deletion::door::{Ask, Begins, Door, Passed, Requested, Taking, break_glass, entry};
 use crate::deletion::protection;
 use crate::deletion::record::{Deletion, DeletionState};
 use crate::deletion::write::{begin, enter};
 use crate::error::Refusal;
 use crate::ids::Revision;
+use crate::subject::SubjectKind;
 use crate::time::Timestamp;
 
 const DELETE: &str = "resource.delete";
@@ -43,8 +44,13 @@ pub fn request(
         verb: DELETE,
         retention: door.defaults.retention,
     };
-    let begins = door.pass(ask, now)?;
-    let commit = match (snapshot.attempt.request_deletion(now), begins, retrying) {
+    let name = &*snapshot.resource.handle.to_string();
+    let taking = Taking { kind: SubjectKind::Resource, name, resources: 1 };
+    let begins = match door.pass(ask, taking, actor, now)? {
+        Passed::Begins(begins) => begins,
+        Passed::Stopped(requested) => return Ok(requested),
+    };
+    let mut commit = match (snapshot.attempt.request_deletion(now), begins, retrying) {
         // A retry takes the attempt down already, so there is nothing to wait for.
         (DeletionRequest::AlreadyLeaving, _, Some(retrying)) => {
             let revision = snapshot.resource.revision.next();
@@ -59,7 +65,8 @@ pub fn request(
         // An attempt in teardown always has its deletion: one commit wrote both.
         (DeletionRequest::AlreadyLeaving, _, None) => Commit::default(),
     };
-    Ok(Requested { deletion_id, commit })
+    break_glass(&mut commit, ask, actor);
+    Ok(Requested::new(deletion_id, commit))
 }
 
 /// The deletion of a resource ends the teardown of a retry by taking it over.

@@ -1,18 +1,22 @@
 //! What every request to delete passes, whatever it deletes: whether a deletion is under
-//! way already, protection, and when it begins.
+//! way already, protection, the brake, and when it begins.
 
 use std::time::Duration;
 
 use serde_json::json;
 
 use crate::access::audit::{About, Actor, AuditEntry};
-use crate::commit::Commit;
+use crate::commit::{Commit, Write};
+use crate::deletion::DeletionWrite;
+use crate::deletion::brake::{self, Counted, Limits, Stop};
+use crate::deletion::event::{self, BREAK_GLASS};
 use crate::deletion::protection::{self, Protection};
 use crate::deletion::record::{Deletion, DeletionState};
 use crate::deletion::write::enter;
 use crate::error::Refusal;
-use crate::ids::DeletionId;
+use crate::ids::{ApiKeyId, DeletionId};
 use crate::precondition::Expected;
+use crate::subject::SubjectKind;
 use crate::text::Reason;
 use crate::time::Timestamp;
 
@@ -30,6 +34,8 @@ pub struct Ask {
     pub grace: Option<Duration>,
     /// Whether it takes down what is in its target, too.
     pub cascade: bool,
+    /// An admin lets it pass the brake.
+    pub break_glass: bool,
 }
 
 impl Ask {
@@ -46,6 +52,31 @@ impl Ask {
 pub struct Requested {
     pub deletion_id: DeletionId,
     pub commit: Commit,
+    /// The answer, if the commit only records why there is no deletion.
+    pub refused: Option<Refusal>,
+}
+
+impl Requested {
+    pub(crate) const fn new(deletion_id: DeletionId, commit: Commit) -> Self {
+        Self { deletion_id, commit, refused: None }
+    }
+}
+
+/// Who asks, and what holds where the request says nothing.
+#[derive(Debug, Clone, Default)]
+pub struct Entering {
+    pub defaults: Defaults,
+    /// `None` for whoever has no brake: a part of this process.
+    pub caller: Option<Braked>,
+}
+
+/// A caller with a brake.
+#[derive(Debug, Clone)]
+pub struct Braked {
+    pub key: ApiKeyId,
+    /// The name of the key.
+    pub name: String,
+    pub limits: Limits,
 }
 
 /// What the store knows about a request beside its target, loaded under the same locks.
@@ -56,6 +87,8 @@ pub struct Door {
     /// Of the target and, if it is a container, of what is in it.
     pub protections: Vec<Protection>,
     pub defaults: Defaults,
+    /// What the caller deleted lately.
+    pub brake: Option<Counted>,
 }
 
 /// What a request to delete reads: what its kind needs, and the door.
@@ -95,12 +128,47 @@ impl Begins {
     }
 }
 
+/// What a request would take down.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Taking<'a> {
+    pub(crate) kind: SubjectKind,
+    pub(crate) name: &'a str,
+    pub(crate) resources: i64,
+}
+
+/// How a request came through.
+#[derive(Debug)]
+pub(crate) enum Passed {
+    Begins(Begins),
+    Stopped(Requested),
+}
+
 impl Door {
     /// Lets a new deletion pass, or refuses.
-    pub(crate) fn pass(&self, ask: &Ask, now: Timestamp) -> Result<Begins, Refusal> {
+    pub(crate) fn pass(
+        &self,
+        ask: &Ask,
+        taking: Taking<'_>,
+        actor: &Actor,
+        now: Timestamp,
+    ) -> Result<Passed, Refusal> {
         protection::check(&self.protections, now)?;
+        let Taking { kind, name, resources } = taking;
+        if let Some(counted) = self.brake.as_ref().filter(|_| !ask.break_glass) {
+            let what = format!("to delete {kind} `{name}`");
+            match counted.check(&what, resources, now) {
+                Ok(()) => {}
+                Err(Stop::Tripped(refusal)) => return Err(refusal),
+                Err(Stop::Trips(refusal, brake)) => {
+                    let commit = brake::tripped(*brake, actor, now);
+                    let stopped = Requested::new(ask.deletion_id, commit);
+                    return Ok(Passed::Stopped(Requested { refused: Some(refusal), ..stopped }));
+                }
+            }
+        }
         let grace = ask.grace.unwrap_or(self.defaults.grace);
-        Ok(if grace.is_zero() { Begins::Now } else { Begins::At(now.plus(grace)) })
+        let begins = if grace.is_zero() { Begins::Now } else { Begins::At(now.plus(grace)) };
+        Ok(Passed::Begins(begins))
     }
 
     /// Answers a request with the deletion that is under way. One that asks for an earlier
@@ -127,7 +195,21 @@ impl Door {
             );
             enter(&mut commit, under_way, after, now);
         }
-        Ok(Requested { deletion_id: under_way.id, commit })
+        Ok(Requested::new(under_way.id, commit))
+    }
+}
+
+/// Announces the deletion of a commit that passed because an admin said so.
+pub(crate) fn break_glass(commit: &mut Commit, ask: &Ask, actor: &Actor) {
+    let inserted = commit.writes.iter().find_map(|write| match write {
+        Write::Deletion(DeletionWrite::DeletionInsert(deletion)) => Some(deletion.clone()),
+        _ => None,
+    });
+    if let (true, Some(deletion)) = (ask.break_glass, inserted) {
+        let now = deletion.requested_at;
+        let entry = AuditEntry::new("deletion.break_glass", actor, about(&deletion), now);
+        commit.audit.push(entry.because(ask.reason.as_str()));
+        commit.events.push(event::of(BREAK_GLASS, &deletion, deletion.revision, now));
     }
 }
 
@@ -138,7 +220,10 @@ pub(crate) fn entry(
     actor: &Actor,
     now: Timestamp,
 ) -> AuditEntry {
-    let about = About::new(deletion.id).at(deletion.revision.next());
-    let about = deletion.project_id.map_or(about, |project| about.of(project));
-    AuditEntry::new(verb, actor, about, now)
+    AuditEntry::new(verb, actor, about(deletion).at(deletion.revision.next()), now)
+}
+
+fn about(deletion: &Deletion) -> About {
+    let about = About::new(deletion.id).at(deletion.revision);
+    deletion.project_id.map_or(about, |project| about.of(project))
 }

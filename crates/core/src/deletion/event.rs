@@ -17,6 +17,10 @@ event_family!("deletion" {
     PURGED => "Purged",
     CANCELLED => "Cancelled",
     RESTORED => "Restored",
+    /// An admin let a deletion pass the brake and the approval.
+    BREAK_GLASS => "BreakGlass",
+    BRAKE_TRIPPED => "BrakeTripped",
+    BRAKE_RELEASED => "BrakeReleased",
 });
 
 const fn of_state(state: DeletionState) -> EventType {
@@ -53,6 +57,16 @@ struct Payload<'a> {
 
 /// Announces the state that a write gives the deletion.
 pub(crate) fn announce(deletion: &Deletion, revision: Revision, occurred_at: Timestamp) -> Event {
+    of(of_state(deletion.state), deletion, revision, occurred_at)
+}
+
+/// Announces something about a deletion.
+pub(crate) fn of(
+    event_type: EventType,
+    deletion: &Deletion,
+    revision: Revision,
+    occurred_at: Timestamp,
+) -> Event {
     let Deletion { project_id, scheduled_for, restorable_until, .. } = *deletion;
     let payload = |event_id| Payload {
         event_id,
@@ -65,6 +79,5 @@ pub(crate) fn announce(deletion: &Deletion, revision: Revision, occurred_at: Tim
         scheduled_for: scheduled_for.filter(|_| deletion.state == DeletionState::Scheduled),
         restorable_until,
     };
-    let event_type = of_state(deletion.state);
     Event::new(event_type, deletion.id.into(), revision, project_id, occurred_at, payload)
 }

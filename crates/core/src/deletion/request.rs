@@ -8,13 +8,14 @@ use serde_json::json;
 use crate::access::audit::{About, Actor, AuditEntry};
 use crate::commit::{Commit, Write};
 use crate::deletion::DeletionWrite;
-use crate::deletion::door::{Ask, Begins, Door, Requested, entry};
+use crate::deletion::door::{Ask, Begins, Door, Passed, Requested, Taking, break_glass, entry};
 use crate::deletion::protection;
 use crate::deletion::record::{Deletion, DeletionState};
 use crate::deletion::write::{Mark, Members, begin, enter};
 use crate::error::Refusal;
 use crate::ids::{DeletionId, ProjectId, Revision};
 use crate::kind::{Kind, existing};
+use crate::subject::Subject;
 use crate::time::Timestamp;
 
 /// A kind that is deleted softly: its row is marked and stays until it is purged.
@@ -82,11 +83,17 @@ pub fn request<K: Deletable>(
         return door.again(under_way, ask, actor, now);
     }
     row.free(snapshot, ask.cascade)?;
-    let begins = door.pass(ask, now)?;
     let contents = K::contents(snapshot);
+    let resources = if ask.cascade { contents.resources } else { 0 };
+    let target: Subject = row.id().into();
+    let taking = Taking { kind: target.kind, name: row.name(), resources };
+    let begins = match door.pass(ask, taking, actor, now)? {
+        Passed::Begins(begins) => begins,
+        Passed::Stopped(requested) => return Ok(requested),
+    };
     let deletion = Deletion {
         id: ask.deletion_id,
-        target: row.id().into(),
+        target,
         name: row.name().to_owned(),
         project_id: row.project(),
         state: DeletionState::Scheduled,
@@ -126,7 +133,8 @@ pub fn request<K: Deletable>(
         commit.writes.push(Write::Deletion(DeletionWrite::MarkMembers(members)));
     }
     begin(&mut commit, deletion);
-    Ok(Requested { deletion_id: ask.deletion_id, commit })
+    break_glass(&mut commit, ask, actor);
+    Ok(Requested::new(ask.deletion_id, commit))
 }
 
 /// The project whose resources the deletion takes down.

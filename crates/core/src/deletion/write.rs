@@ -1,6 +1,7 @@
 //! What decisions write about deletions and leaks.
 
 use crate::commit::{Commit, Write};
+use crate::deletion::brake::Brake;
 use crate::deletion::event;
 use crate::deletion::leak::LeakRecord;
 use crate::deletion::protection::Protection;
@@ -25,6 +26,8 @@ pub enum DeletionWrite {
     /// Inserts or replaces the protection of its subject.
     Protect(Protection),
     Unprotect(Subject),
+    /// Updates the brake of its key.
+    Brake(Brake),
     /// Inserted once per id; a resolved leak that is seen again is reopened.
     LeakInsert(LeakRecord),
     /// The objects that a loop found for this subject are proven gone: resolves

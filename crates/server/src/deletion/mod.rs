@@ -1,5 +1,6 @@
 //! Deletion: the record of each removal, and leaks.
 
+mod brakes;
 mod deletions;
 mod leaks;
 mod protections;

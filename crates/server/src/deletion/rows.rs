@@ -1,10 +1,12 @@
 //! The rows of deletions and leaks.
 
 use slipway_app::access::authorise::Operation::*;
-use slipway_wire::deletion::{CancelDeletion, Deletion, LiftProtection, Protect, Protection};
+use slipway_wire::deletion::{
+    Brake, CancelDeletion, Deletion, LiftProtection, Protect, Protection, ReleaseBrake,
+};
 use slipway_wire::deletion::{Leak, LeakReason, LeakScan};
 
-use super::{deletions, leaks, protections};
+use super::{brakes, deletions, leaks, protections};
 use crate::routes::{Route, delete, get, post, put};
 
 #[rustfmt::skip]
@@ -14,6 +16,9 @@ pub(crate) fn rows() -> Vec<Route> {
         get   ("/deletions/{id}",     DeletionRead, deletions::get,  "Show a deletion").one::<Deletion>(),
         post  ("/deletions/{id}/cancel", DeletionCancel, deletions::cancel, "Cancel a deletion before its grace ends")
             .body::<CancelDeletion>().one::<Deletion>(),
+        get   ("/brakes",             BrakeRead,    brakes::list,    "List the keys that the deletion brake stopped").page::<Brake>(),
+        post  ("/brakes/{key}/release", BrakeRelease, brakes::release, "Let a key delete again that the deletion brake stopped")
+            .body::<ReleaseBrake>().one::<Brake>(),
         get   ("/protections",        ProtectionRead, protections::list, "List what is protected from deletion").page::<Protection>(),
         put   ("/protections/{kind}/{reference}", ProtectionSet, protections::set, "Protect something from deletion")
             .body::<Protect>().one::<Protection>(),

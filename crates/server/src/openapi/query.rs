@@ -42,6 +42,10 @@ pub(super) fn query(route: &Route, name: &str) -> (&'static str, Value) {
         "cascade" => {
             ("Whether what is in it goes with it.", json!({ "type": "boolean", "default": false }))
         }
+        "break_glass" => (
+            "Whether an admin lets it pass the deletion brake; needs a reason.",
+            json!({ "type": "boolean", "default": false }),
+        ),
         "reason" => ("Why; kept in the audit.", text),
         "attempt" => (
             "The attempt with this number; by default the current one.",

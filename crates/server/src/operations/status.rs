@@ -15,7 +15,8 @@ pub(super) async fn get(
     call: Call,
     State(state): State<ServerState>,
 ) -> Untagged<InstallationStatus> {
-    let Status { counts, leaks, clusters } = status::status(&call.context, &call.caller).await?;
+    let Status { counts, leaks, brakes, clusters } =
+        status::status(&call.context, &call.caller).await?;
     let clusters = clusters.into_iter().map(|(cluster, lag)| ClusterStatus {
         name: cluster.name.to_string(),
         engine: cluster.engine.to_string(),
@@ -30,6 +31,7 @@ pub(super) async fn get(
         blockers: named(counts.blockers),
         nodes: named(counts.nodes),
         leaks,
+        brakes,
         clusters: clusters.collect(),
         loops: state.loops.statuses(),
     }))

@@ -67,6 +67,7 @@ pub(crate) fn delete_options(
         expected,
         grace: grace.transpose()?,
         cascade: query.flag("cascade")?,
+        break_glass: query.flag("break_glass")?,
     })
 }
 

@@ -183,6 +183,8 @@ async fn rows_are_audited_by_their_verb() {
     ask("POST", &format!("/deletions/{scheduled}/cancel"), "{}").await;
     ask("DELETE", &format!("/resources/{leaving}"), "").await;
     ask("POST", &format!("/resources/{leaving}/force-drain"), why).await;
+    execute(&world, "UPDATE deletion_brakes SET tripped_at = 1, tripped_why = 'x'").await;
+    ask("POST", "/brakes/admin/release", why).await;
     // Nobody has claimed it for a long time.
     execute(&world, "UPDATE provisioned_resources SET due_at = 1").await;
     let lost = format!("/resources/{leaving}/abandon");

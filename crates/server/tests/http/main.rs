@@ -8,6 +8,7 @@ mod world;
 mod access;
 mod audit;
 mod blueprints;
+mod brakes;
 mod catalog;
 mod control;
 mod explain;

@@ -22,7 +22,7 @@ impl Layer {
             database_statement_timeout, public_url, node_image, substrate_root, reconcile_interval,
             lease, token_ttl, token_env, namespace_prefix, kubeconfig_dir, system_namespace,
             namespace_subjects, namespace_role, namespace_quota, secret_store, heartbeat_interval,
-            orphan_after, orphan_interval, deletion_grace, deletion_retention, stop_grace, drain_timeout, pending_deadline,
+            orphan_after, orphan_interval, deletion_grace, deletion_retention, deletion_brake, deletion_brake_window, stop_grace, drain_timeout, pending_deadline,
             provisioning_deadline, enrolling_deadline, deregistering_deadline,
             deprovisioning_deadline, first_heartbeat_deadline, local_project, local_cluster, admin_key_name, admin_key,
             event_retention, history_retention, audit_retention, rate_limit, rate_burst, event_log,

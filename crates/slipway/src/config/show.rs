@@ -98,6 +98,7 @@ pub(super) fn values(config: &Config, file: Option<String>) -> Vec<(&'static str
         ("observe_only", Some(config.observe_only.to_string())),
         ("event_log", config.event_log.as_deref().map(path)),
         ("log_format", Some(log_format.to_owned())),
+        ("deletion_brake", Some(config.brake.resources.to_string())),
         ("rate_limit", Some(config.rate.per_second.to_string())),
         ("rate_burst", Some(config.rate.burst.to_string())),
     ];
@@ -112,6 +113,7 @@ pub(super) fn values(config: &Config, file: Option<String>) -> Vec<(&'static str
         ("orphan_after", config.orphan_after),
         ("orphan_interval", config.orphan_interval),
         ("deletion_grace", config.deletion.grace),
+        ("deletion_brake_window", config.brake.window),
         ("stop_grace", config.stop_grace),
         ("drain_timeout", config.drain_timeout),
         ("pending_deadline", deadlines.pending),

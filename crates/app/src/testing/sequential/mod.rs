@@ -3,6 +3,7 @@
 mod abandon;
 mod aborts;
 mod batches;
+pub(super) mod brakes;
 mod claims;
 mod control;
 mod counts;

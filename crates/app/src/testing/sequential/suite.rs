@@ -1,8 +1,8 @@
 //! The order of the sequential half.
 
 use super::{
-    abandon, aborts, batches, claims, control, counts, decisions, declarations, deletions, events,
-    explain, leaks, lifecycle, lists, proofs, records, renewals, retries, tasks,
+    abandon, aborts, batches, brakes, claims, control, counts, decisions, declarations, deletions,
+    events, explain, leaks, lifecycle, lists, proofs, records, renewals, retries, tasks,
 };
 use crate::ports::Stores;
 use crate::testing::world::World;
@@ -31,6 +31,9 @@ pub async fn conformance(store: Stores) {
     deletions::a_row_is_deleted_when_its_grace_ends_if_nothing_needs_it(&world).await;
     deletions::a_project_is_deleted_with_what_is_in_it(&world).await;
     deletions::what_is_protected_stays(&world).await;
+
+    brakes::a_caller_that_deletes_too_much_is_stopped(&world).await;
+    brakes::a_caller_that_deletes_half_of_a_project_is_stopped(&world).await;
 
     counts::what_is_made_is_counted_once_where_it_stands(&world).await;
 

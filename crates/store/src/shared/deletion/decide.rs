@@ -1,7 +1,7 @@
 //! What decisions about deletions lock and load.
 
 use slipway_app::ports::SubjectOf;
-use slipway_core::deletion::door::{Defaults, Door, Doored};
+use slipway_core::deletion::door::{Door, Doored, Entering};
 use slipway_core::deletion::record::Deletion;
 use slipway_core::deletion::request::{Contents, DeletionSnapshot};
 use slipway_core::ids::{DeletionId, ProjectId};
@@ -12,25 +12,33 @@ use super::page::{fetch_one, now};
 use super::placement::namespace;
 use super::reads::{self, select_deletions};
 use super::transaction::Load;
-use super::{Connection, hydrate, marks, protections};
+use super::{Connection, brakes, hydrate, marks, protections};
 use crate::failure::Failure;
 
 /// A request to delete: what its own kind loads, and what every request passes.
-pub(crate) struct AtTheDoor<L: Load> {
+pub(crate) struct AtTheDoor<'a, L: Load> {
     pub(crate) of: L,
     pub(crate) subject: SubjectOf<L::Snapshot>,
-    pub(crate) defaults: Defaults,
+    pub(crate) entering: &'a Entering,
 }
 
-impl<L: Load> Load for AtTheDoor<L> {
+impl<L: Load> Load for AtTheDoor<'_, L> {
     type Snapshot = Doored<L::Snapshot>;
 
     async fn load(&self, connection: &mut Connection) -> Result<Self::Snapshot, Failure> {
+        let caller = self.entering.caller.as_ref();
+        let brake = match caller {
+            Some(caller) => Some((caller, brakes::lock(connection, caller).await?)),
+            None => None,
+        };
         let of = self.of.load(connection).await?;
-        let mut door = Door { defaults: self.defaults, ..Door::default() };
+        let mut door = Door { defaults: self.entering.defaults, ..Door::default() };
         if let Some(subject) = (self.subject)(&of) {
             door.under_way = under_way(connection, subject).await?;
             door.protections = protections::of(connection, subject).await?;
+            if let Some((caller, brake)) = brake {
+                door.brake = Some(brakes::count(connection, caller, brake, subject).await?);
+            }
         }
         Ok(Doored { of, door })
     }

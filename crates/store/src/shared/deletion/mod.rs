@@ -1,5 +1,6 @@
 //! Deletions and leaks.
 
+pub(crate) mod brakes;
 pub(crate) mod decide;
 pub(crate) mod hydrate;
 pub(crate) mod leak_rows;

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use slipway_app::deletion::port::{
-    DeletionRule, LeakFilter, LeakRule, Members, ProtectionRule, RecordedFindings, ReportedFinding,
+    BrakeRule, DeletionRule, LeakFilter, LeakRule, Members, ProtectionRule, RecordedFindings,
+    ReportedFinding,
 };
 use slipway_app::placement::port::ClusterIdentity;
 use slipway_app::ports::store::{Error, Page};
@@ -12,16 +13,19 @@ use slipway_app::ports::{DeletionStore, Listed};
 use slipway_core::Timestamp;
 use slipway_core::access::audit::Actor;
 use slipway_core::blocker::Blocker;
+use slipway_core::deletion::brake::Brake;
 use slipway_core::deletion::leak::{Claimant, Leak, LeakRecord};
 use slipway_core::deletion::protection::Protection;
 use slipway_core::deletion::record::Deletion;
-use slipway_core::ids::{ClusterId, DeletionId, LeakRecordId, ProjectId, ProvisionedResourceId};
+use slipway_core::ids::{
+    ApiKeyId, ClusterId, DeletionId, LeakRecordId, ProjectId, ProvisionedResourceId,
+};
 
 use slipway_core::subject::Subject;
 use uuid::Uuid;
 
 use super::broker::claimants;
-use super::{Backend, decide, leak_rows, leaks, marks, protections, reads, write};
+use super::{Backend, brakes, decide, leak_rows, leaks, marks, protections, reads, write};
 
 port! {
     DeletionStore {
@@ -37,6 +41,7 @@ port! {
         read deletion_blockers(id: DeletionId) -> Vec<Blocker> = reads::blockers_of;
         read protection_list(project: Option<ProjectId>, page: Page<Uuid>)
             -> Vec<Protection> = protections::list;
+        read brake_list(page: Page<ApiKeyId>) -> Vec<Brake> = brakes::on;
         read claimant_load(attempts: &[ProvisionedResourceId])
             -> Vec<Claimant> = claimants::load;
         read claimant_expecting(cluster: ClusterId, page: Page<ProvisionedResourceId>)
@@ -71,6 +76,10 @@ port! {
             rule: &mut ProtectionRule<'_>,
         ) -> Result<(), Error> {
             self.decided(protections::Protected(subject), rule).await
+        }
+
+        async fn brake_decide(&self, key: ApiKeyId, rule: &mut BrakeRule<'_>) -> Result<(), Error> {
+            self.decided(brakes::Of(key), rule).await
         }
 
         async fn leak_decide(&self, id: LeakRecordId, rule: &mut LeakRule<'_>) -> Result<(), Error> {
