@@ -84,6 +84,8 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
     migration!(17, "deletion_grace", "0017_deletion_grace", min_reader: 17),
     // Stops a caller, whom an older reader would let through.
     migration!(20, "deletion_brakes", "0020_deletion_brakes", min_reader: 20),
+    // Remembers who has read a key, which an older reader would forget at a rotation.
+    migration!(24, "access_key_owners", "0024_access_key_owners", min_reader: 24),
 ];
 
 /// The first migration of every database that a development version made before

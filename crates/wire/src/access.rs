@@ -16,6 +16,9 @@ pub struct CreateKey {
     /// `viewer`, `operator` or `admin`.
     #[schema(pattern = "^(viewer|operator|admin)$")]
     pub role: String,
+    /// The person or program that holds it; as the key that makes it, if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
     /// The only project that it reaches: its name, its id or the beginning of it; all if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
@@ -37,6 +40,9 @@ pub struct RotateKey {
 pub struct ApiKey {
     pub id: String,
     pub name: String,
+    /// The person or program that holds it.
+    #[serde(default)]
+    pub owner: String,
     pub role: String,
     /// The name of the project.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -48,6 +54,7 @@ pub struct ApiKey {
     pub created_by: Option<String>,
     pub expires_at: Option<String>,
     pub rotated_at: Option<String>,
+    pub rotated_by: Option<String>,
     /// Until when the text before the last rotation is valid, if it still is.
     pub previous_until: Option<String>,
     pub revoked_at: Option<String>,

@@ -9,6 +9,7 @@ use slipway_core::access::idempotency::Request;
 use slipway_core::access::key_text::ApiKeyText;
 use slipway_core::access::role::Role;
 use slipway_core::catalog::Name;
+use slipway_core::catalog::name::line;
 use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::ids::{ApiKeyId, ProjectId};
 use slipway_core::precondition::Expected;
@@ -45,6 +46,8 @@ impl StoredKind for ApiKey {
 pub struct CreateKey {
     pub name: String,
     pub role: String,
+    /// By default that of the key that makes it.
+    pub owner: Option<String>,
     /// Name or id; by default the caller's own, if it reaches only one.
     pub project: Option<String>,
     pub ttl_seconds: Option<u64>,
@@ -66,10 +69,15 @@ pub async fn create(
     if let Some(project) = &project {
         check_reference("project", project)?;
     }
+    let owner = match input.owner {
+        Some(owner) => line("owner", owner.trim(), 1, 100).map_err(Refusal::from)?,
+        None => own_owner(context, caller).await?.unwrap_or_else(|| caller.name.clone()),
+    };
     let (text, secret) = draw(context)?;
     let new = NewKey {
         id: ApiKeyId::new(context.entropy.uuid()),
         name: name.as_str().to_owned(),
+        owner,
         reach: caller.project,
         role,
         project: project.clone(),
@@ -85,6 +93,13 @@ pub async fn create(
     };
     let id = kind::create::<ApiKey>(context, request, new.id, &target, rule).await?;
     Ok((id, text))
+}
+
+/// The owner of the caller's own key.
+async fn own_owner(context: &Context, caller: &Caller) -> Result<Option<String>, Error> {
+    let Some(id) = caller.key_id else { return Ok(None) };
+    let own = context.stores.kind::<ApiKey>().fetch(&id.to_string(), true).await?;
+    Ok(own.map(|key| key.owner))
 }
 
 pub async fn fetch(context: &Context, caller: &Caller, id: ApiKeyId) -> Result<ApiKey, Error> {

@@ -32,6 +32,7 @@ impl World {
         NewKey {
             id: ApiKeyId::new(self.uuid()),
             name: self.fresh_name("key"),
+            owner: "ada".to_owned(),
             reach: None,
             role,
             project: project.map(str::to_owned),

@@ -24,6 +24,9 @@ pub enum KeyCommand {
         /// What it may do
         #[arg(long, value_parser = ["viewer", "operator", "admin"])]
         role: String,
+        /// The person or program that holds it; as the key that makes it, if not given
+        #[arg(long)]
+        owner: Option<String>,
         /// The only project that it reaches (name, id or beginning of the id); all of them if not given
         #[arg(long)]
         project: Option<String>,
@@ -77,6 +80,7 @@ impl Row for ApiKey {
 
     fn wide(&self) -> Cells {
         vec![
+            ("OWNER", self.owner.clone()),
             ("CREATED BY", or_dash(self.created_by.as_deref())),
             ("PROJECT ID", or_dash(self.project_id.as_deref())),
             ("ID", self.id.clone()),
@@ -89,6 +93,7 @@ impl Detail for ApiKey {
         vec![
             ("name", Some(self.name.clone())),
             ("id", Some(self.id.clone())),
+            ("owner", Some(self.owner.clone())),
             ("role", Some(self.role.clone())),
             (
                 "project",
@@ -101,6 +106,7 @@ impl Detail for ApiKey {
             ("created", Some(time(&self.created_at))),
             ("created by", self.created_by.clone()),
             ("rotated", optional_time(self.rotated_at.as_ref())),
+            ("rotated by", self.rotated_by.clone()),
             ("text before good until", optional_time(self.previous_until.as_ref())),
             ("expires", optional_time(self.expires_at.as_ref())),
             ("revoked", optional_time(self.revoked_at.as_ref())),
@@ -124,9 +130,9 @@ impl Detail for ApiKeyWithText {
 
 pub(crate) async fn run(session: &mut Session<'_>, command: KeyCommand) -> Result<(), Error> {
     match command {
-        KeyCommand::Create { name, role, project, ttl } => {
+        KeyCommand::Create { name, role, owner, project, ttl } => {
             let ttl_seconds = ttl.map(|ttl| whole_seconds("--ttl", ttl)).transpose()?;
-            let body = CreateKey { name, role, project, ttl_seconds };
+            let body = CreateKey { name, role, owner, project, ttl_seconds };
             session.post::<ApiKeyWithText>(&["keys"], &body).await
         }
         KeyCommand::List(page) => session.list::<ApiKey>(page).await,

@@ -274,6 +274,8 @@ fn the_catalog_and_the_keys_at_every_width() {
         project_id: Some("0192f0c1-0000-7000-8000-000000000001".to_owned()),
         state: "usable".to_owned(),
         created_at: TIME.to_owned(),
+        owner: "ada".to_owned(),
+        rotated_by: None,
         created_by: Some("key:admin".to_owned()),
         expires_at: Some("2026-02-10T12:00:00.000000Z".to_owned()),
         rotated_at: None,

@@ -133,6 +133,7 @@ impl World {
                     "slipway-project-".to_owned(),
                 ),
                 deletion: slipway_core::deletion::door::Defaults::default(),
+                brake: slipway_core::deletion::brake::Limits::OFF,
             },
         };
         let seed = Seed::local(

@@ -25,6 +25,8 @@ pub struct ApiKey {
     pub id: ApiKeyId,
     /// Unique, revoked keys included: the audit names actors by it.
     pub name: String,
+    /// The person or program that holds it.
+    pub owner: String,
     pub role: Role,
     /// The only project that the key reaches; `None` means all of them.
     pub project_id: Option<ProjectId>,
@@ -37,6 +39,8 @@ pub struct ApiKey {
     pub created_by: Option<String>,
     pub created_at: Timestamp,
     pub rotated_at: Option<Timestamp>,
+    /// Who has seen its present text since.
+    pub rotated_by: Option<String>,
     pub expires_at: Option<Timestamp>,
     pub revoked_at: Option<Timestamp>,
     pub revision: Revision,
@@ -71,9 +75,11 @@ impl ApiKey {
         short: impl Into<String>,
         hash: SecretHash,
     ) -> Self {
+        let name = name.into();
         Self {
             id,
-            name: name.into(),
+            owner: name.clone(),
+            name,
             role: Role::Admin,
             project_id: None,
             project_deleted_at: None,
@@ -83,6 +89,7 @@ impl ApiKey {
             created_by: None,
             created_at: Timestamp::ZERO,
             rotated_at: None,
+            rotated_by: None,
             expires_at: None,
             revoked_at: None,
             revision: Revision(1),

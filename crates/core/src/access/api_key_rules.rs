@@ -50,6 +50,7 @@ pub struct KnownText {
 pub struct NewKey {
     pub id: ApiKeyId,
     pub name: String,
+    pub owner: String,
     /// The only project that the creator's own key reaches; `None` if it reaches all.
     pub reach: Option<ProjectId>,
     pub role: Role,
@@ -210,6 +211,7 @@ pub fn create(snapshot: &KeySnapshot, new: &NewKey, actor: &Actor) -> Result<Com
     let key = ApiKey {
         id: new.id,
         name: new.name.clone(),
+        owner: new.owner.clone(),
         role: new.role,
         project_id: new.project.as_ref().and(snapshot.project),
         project_deleted_at: None,
@@ -219,12 +221,14 @@ pub fn create(snapshot: &KeySnapshot, new: &NewKey, actor: &Actor) -> Result<Com
         created_by: Some(actor.name.clone()),
         created_at: snapshot.now,
         rotated_at: None,
+        rotated_by: None,
         expires_at: new.lifetime.map(|lifetime| snapshot.now.plus(lifetime)),
         revoked_at: None,
         revision: Revision::FIRST,
     };
     let entry = audit("api_key.create", &key, Revision::FIRST, actor, snapshot.now).with(json!({
         "name": key.name,
+        "owner": key.owner,
         "role": key.role,
         "project_id": key.project_id,
         "expires_at": key.expires_at,
@@ -269,6 +273,7 @@ pub fn rotate(
         hash: secret.hash,
         previous,
         rotated_at: Some(snapshot.now),
+        rotated_by: Some(actor.name.clone()),
         ..key.clone()
     };
     let entry = audit("api_key.rotate", key, key.revision.next(), actor, snapshot.now)

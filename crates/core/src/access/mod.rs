@@ -7,6 +7,7 @@ pub mod api_key_rules;
 pub mod key_text;
 
 pub mod audit;
+pub mod holder;
 pub mod idempotency;
 pub mod rate;
 pub mod write;

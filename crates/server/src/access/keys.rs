@@ -20,9 +20,9 @@ use crate::request::{
 pub(super) async fn create(call: Call, new: Creation<CreateKey>) -> Made {
     let drawn = OnceLock::new();
     let make = async |body: CreateKey, request| {
-        let CreateKey { name, role, project, ttl_seconds } = body;
+        let CreateKey { name, role, owner, project, ttl_seconds } = body;
         let project = call.full_id_if_any(SubjectKind::Project, project).await?;
-        let input = keys::CreateKey { name, role, project, ttl_seconds };
+        let input = keys::CreateKey { name, role, owner, project, ttl_seconds };
         let (id, text) = keys::create(&call.context, &call.caller, input, request).await?;
         // Keep the text of a committed key only: of two concurrent requests,
         // the loser has drawn the text of a key that does not exist.
@@ -94,6 +94,7 @@ fn document(key: &api_key::ApiKey, now: Timestamp) -> ApiKey {
     ApiKey {
         id: key.id.to_string(),
         name: key.name.clone(),
+        owner: key.owner.clone(),
         role: key.role.to_string(),
         project: None,
         project_id: text(key.project_id),
@@ -102,6 +103,7 @@ fn document(key: &api_key::ApiKey, now: Timestamp) -> ApiKey {
         created_by: key.created_by.clone(),
         expires_at: text(key.expires_at),
         rotated_at: text(key.rotated_at),
+        rotated_by: key.rotated_by.clone(),
         previous_until: text(previous.filter(|until| now < *until)),
         revoked_at: text(key.revoked_at),
         revision: key.revision.0,

@@ -16,6 +16,7 @@ fn mk_key(id: u128) -> ApiKey {
     ApiKey {
         id: ApiKeyId::new(Uuid::from_u128(id)),
         name: format!("key-{id}"),
+        owner: format!("owner-{id}"),
         role: Role::Admin,
         project_id: None,
         project_deleted_at: None,
@@ -25,6 +26,7 @@ fn mk_key(id: u128) -> ApiKey {
         created_by: None,
         created_at: at(0),
         rotated_at: None,
+        rotated_by: None,
         expires_at: None,
         revoked_at: None,
         revision: Revision::FIRST,
@@ -48,6 +50,7 @@ fn mk_new(id: u128, role: Role, project: Option<&str>, lifetime: Option<u64>) ->
     NewKey {
         id: key.id,
         name: key.name,
+        owner: key.owner,
         reach: None,
         role,
         project: project.map(str::to_owned),

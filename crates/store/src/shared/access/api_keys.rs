@@ -4,9 +4,11 @@ use slipway_app::access::port::{KeyCandidate, KeyTarget};
 use slipway_app::ports::store::Page;
 use slipway_core::access::api_key::{ApiKey, Previous};
 use slipway_core::access::api_key_rules::{KeySnapshot, KnownText, NewSecret};
+use slipway_core::access::holder::Holder;
 use slipway_core::access::role::Role;
 use slipway_core::ids::{ApiKeyId, ProjectId, Revision};
 use slipway_core::nodes::token::SecretHash;
+use sqlx::Row as _;
 use uuid::Uuid;
 
 use super::catalog::project;
@@ -25,7 +27,7 @@ macro_rules! select {
         concat!(
             "SELECT ",
             sql!(now),
-            " AS now, k.id, k.revision, k.name, k.role, k.project_id, k.short, k.hash, \
+            " AS now, k.id, k.revision, k.name, k.owner, k.rotated_by, k.role, k.project_id, k.short, k.hash, \
          k.previous_short, k.previous_hash, k.previous_until, k.created_by, k.created_at, \
          k.rotated_at, k.expires_at, k.revoked_at, (SELECT p.deleted_at FROM projects p \
          WHERE p.id = k.project_id) AS project_deleted_at FROM api_keys k "
@@ -110,6 +112,7 @@ impl Table for ApiKey {
         Ok(Self {
             id: ApiKeyId::new(rows::get(row, "id")?),
             name: rows::get(row, "name")?,
+            owner: rows::get(row, "owner")?,
             role: role.ok_or_else(|| Fault::new("role", "is none that this version knows"))?,
             project_id,
             project_deleted_at: rows::time_or_null(row, "project_deleted_at")?,
@@ -119,6 +122,7 @@ impl Table for ApiKey {
             created_by: rows::get(row, "created_by")?,
             created_at: rows::time(row, "created_at")?,
             rotated_at: rows::time_or_null(row, "rotated_at")?,
+            rotated_by: rows::get(row, "rotated_by")?,
             expires_at: rows::time_or_null(row, "expires_at")?,
             revoked_at: rows::time_or_null(row, "revoked_at")?,
             revision: Revision(rows::get(row, "revision")?),
@@ -166,6 +170,29 @@ async fn by_name(connection: &mut Connection, name: &str) -> Result<Option<ApiKe
     fetch_one(connection, query, "id", ApiKey::read).await
 }
 
+/// Who is behind the key of this name; keys are never removed, so it is there if an audit
+/// entry names it.
+pub(crate) async fn holder(
+    connection: &mut Connection,
+    name: &str,
+) -> Result<Option<Holder>, Failure> {
+    let Some(key) = by_name(connection, name).await? else { return Ok(None) };
+    let found = sqlx::query(
+        "WITH RECURSIVE line (name) AS (SELECT CAST($1 AS TEXT) UNION \
+         SELECT substr(made.maker, 5) FROM line JOIN ( \
+            SELECT name, created_by AS maker FROM api_keys UNION ALL \
+            SELECT name, rotated_by AS maker FROM api_keys) AS made \
+         ON made.name = line.name WHERE made.maker LIKE 'key:%') \
+         SELECT name FROM line WHERE name <> $1 ORDER BY name",
+    )
+    .bind(name)
+    .fetch_all(connection)
+    .await?;
+    let makers = found.iter().map(|row| row.try_get("name"));
+    let makers = makers.collect::<Result<_, sqlx::Error>>()?;
+    Ok(Some(Holder { key: key.name, owner: key.owner, makers }))
+}
+
 fn stored_role(key: &ApiKey) -> String {
     match key.project_id {
         Some(_) => format!("{BOUND}{}", key.role),
@@ -180,6 +207,7 @@ fn hash(column: &'static str, bytes: &[u8]) -> Result<SecretHash, Fault> {
 pub(crate) const INSERT: RowSet<ApiKey> = insert_rows!(guarded, "api_keys", |key: &ApiKey| {
     id: uuid = key.id,
     name: text = key.name,
+    owner: text = key.owner,
     role: text = stored_role(key),
     project_id: uuid = key.project_id,
     short: text = key.short,
@@ -198,6 +226,7 @@ pub(crate) const UPDATE: RowSet<ApiKey> = update_rows!(undated, "api_keys" by id
     previous_hash: bytes = key.previous.as_ref().map(|previous| previous.hash.as_bytes()),
     previous_until: time = key.previous.as_ref().map(|previous| previous.until),
     rotated_at: time = key.rotated_at,
+    rotated_by: text = key.rotated_by,
     expires_at: time = key.expires_at,
     revoked_at: time = key.revoked_at,
 });
