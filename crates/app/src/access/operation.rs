@@ -99,6 +99,8 @@ operations! {
 
     DeletionRead            Viewer   Project      -;
     DeletionCancel          Operator Project      "deletion.cancel";
+    // Stores what was read and changes nothing. Its target asks for the role of its deletion.
+    DeletionPlan            Operator Project      -;
     ProtectionRead          Viewer   Project      -;
     ProtectionSet           Operator Project      "protection.set";
     ProtectionRemove        Admin    Project      "protection.remove";

@@ -21,7 +21,7 @@ pub async fn delete(
 ) -> Result<DeletionId, Error> {
     let actor = authorise(caller, Operation::ResourceDelete)?;
     reach::reach_resource(context, caller, id).await?;
-    let ask = options.ask(context)?;
+    let ask = options.ask_in_reach(context, caller).await?;
     let (mut deletion_id, mut transitioned, mut waits) = (ask.deletion_id, Vec::new(), false);
     let mut rule = |snapshot: &Doored<ResourceSnapshot>| {
         let requested = delete::request(&snapshot.of, &snapshot.door, &ask, &actor)?;
@@ -32,7 +32,7 @@ pub async fn delete(
         Ok(requested.commit)
     };
     let defaults = context.settings.deletion;
-    context.stores.broker.decide_deletion(id, defaults, &mut rule).await?;
+    context.stores.broker.decide_deletion(id, ask.input(defaults), &mut rule).await?;
     tracing::info!(resource_id = %id, %deletion_id, "deletion accepted");
     context.meter.transitioned(&transitioned);
     if waits {

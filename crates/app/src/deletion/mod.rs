@@ -3,6 +3,7 @@
 pub mod port;
 
 pub mod leaks;
+pub mod plan;
 pub mod protection;
 pub mod read;
 pub mod request;

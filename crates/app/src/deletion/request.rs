@@ -6,13 +6,14 @@ use slipway_core::deletion::cancel;
 use slipway_core::deletion::door::{Ask, Doored};
 use slipway_core::deletion::request::{self, Deletable};
 use slipway_core::error::{ErrorKind, Refusal};
-use slipway_core::ids::DeletionId;
+use slipway_core::ids::{DeletionId, PlanId};
 use slipway_core::precondition::Expected;
 use slipway_core::text::Reason;
 
 use crate::access::authorise::{Caller, Operation, authorise};
 use crate::access::port::Owned;
 use crate::access::reach::{not_found, reach};
+use crate::deletion::plan;
 use crate::deletion::run::Runner;
 use crate::kind::{NO_REASON, StoredKind};
 use crate::{Context, Error};
@@ -31,6 +32,8 @@ pub struct DeleteOptions<'a> {
     pub grace: Option<Duration>,
     /// Whether what is in it goes with it.
     pub cascade: bool,
+    /// What it has to take away, and nothing else.
+    pub plan: Option<PlanId>,
 }
 
 impl DeleteOptions<'_> {
@@ -41,9 +44,22 @@ impl DeleteOptions<'_> {
             expected: self.expected,
             grace: self.grace,
             cascade: self.cascade,
+            plan: self.plan,
         };
         ask.check()?;
         Ok(ask)
+    }
+
+    /// The same for a caller that may name a plan.
+    pub(crate) async fn ask_in_reach(
+        &self,
+        context: &Context,
+        caller: &Caller,
+    ) -> Result<Ask, Error> {
+        if let Some(plan) = self.plan {
+            plan::in_reach(context, caller, plan).await?;
+        }
+        Ok(self.ask(context)?)
     }
 }
 
@@ -55,7 +71,7 @@ pub async fn delete<K: DeletableKind>(
     options: DeleteOptions<'_>,
 ) -> Result<DeletionId, Error> {
     let actor = authorise(caller, K::OPERATION)?;
-    let ask = options.ask(context)?;
+    let ask = options.ask_in_reach(context, caller).await?;
     let mut deletion_id = ask.deletion_id;
     let mut rule = |snapshot: &Doored<_>| {
         let requested = request::request::<K>(&snapshot.of, &snapshot.door, &ask, &actor)?;
@@ -64,7 +80,7 @@ pub async fn delete<K: DeletableKind>(
     };
     let defaults = context.settings.deletion;
     let store = context.stores.kind::<K>();
-    store.decide_deletion(key, subject::<K>, defaults, &mut rule).await?;
+    store.decide_deletion(key, subject::<K>, ask.input(defaults), &mut rule).await?;
     wake(context).await?;
     Ok(deletion_id)
 }

@@ -146,7 +146,7 @@ impl Runner {
     async fn begin_row<K: DeletableKind>(&self, key: &<K as StoredKind>::Key) -> Result<(), Error> {
         let mut rule =
             |snapshot: &Doored<_>| request::start::<K>(&snapshot.of, &snapshot.door, &self.actor);
-        let defaults = self.context.settings.deletion;
+        let defaults = self.context.settings.deletion.into();
         let store = self.context.stores.kind::<K>();
         store.decide_deletion(key, subject::<K>, defaults, &mut rule).await
     }
@@ -158,7 +158,7 @@ impl Runner {
             transitioned = transitions(&commit, Some(&snapshot.of));
             commit.permitted(Some(mode))
         };
-        let defaults = self.context.settings.deletion;
+        let defaults = self.context.settings.deletion.into();
         self.context.stores.broker.decide_deletion(id, defaults, &mut rule).await?;
         self.context.meter.transitioned(&transitioned);
         Ok(())

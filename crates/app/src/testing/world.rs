@@ -200,7 +200,10 @@ impl World {
             answered = requested.deletion_id;
             Ok(requested.commit)
         };
-        self.store.broker.decide_deletion(resource, Defaults::default(), &mut rule).await?;
+        self.store
+            .broker
+            .decide_deletion(resource, ask.input(Defaults::default()), &mut rule)
+            .await?;
         Ok(answered)
     }
 
@@ -232,6 +235,7 @@ impl World {
             expected: Expected::Any,
             grace: None,
             cascade: false,
+            plan: None,
         }
     }
 

@@ -11,10 +11,11 @@ use crate::broker::snapshot::ResourceSnapshot;
 use crate::broker::teardown::{self, Order, Scope};
 use crate::commit::{Commit, Write};
 use crate::deletion::door::{Ask, Begins, Door, Requested, entry};
+use crate::deletion::plan::{Circumstances, Draft, Plan};
 use crate::deletion::protection;
 use crate::deletion::record::{Deletion, DeletionState};
 use crate::deletion::write::{begin, enter};
-use crate::error::Refusal;
+use crate::error::{ErrorKind, Refusal};
 use crate::ids::Revision;
 use crate::time::Timestamp;
 
@@ -32,7 +33,9 @@ pub fn request(
     ask.expected.check("resource", snapshot.resource.revision)?;
     let retrying =
         snapshot.deletion.as_ref().filter(|deletion| Scope::of(deletion) == Scope::Attempt);
-    if let (Some(existing), None) = (&snapshot.deletion, retrying) {
+    let under_way = snapshot.deletion.as_ref().filter(|_| retrying.is_none());
+    door.check_plan(ask, snapshot.resource.id.into(), under_way, now)?;
+    if let Some(existing) = under_way {
         return door.again(existing, ask, actor, now);
     }
     let order = Order {
@@ -44,7 +47,7 @@ pub fn request(
         retention: door.defaults.retention,
     };
     let begins = door.pass(ask, now)?;
-    let commit = match (snapshot.attempt.request_deletion(now), begins, retrying) {
+    let mut commit = match (snapshot.attempt.request_deletion(now), begins, retrying) {
         // A retry takes the attempt down already, so there is nothing to wait for.
         (DeletionRequest::AlreadyLeaving, _, Some(retrying)) => {
             let revision = snapshot.resource.revision.next();
@@ -59,7 +62,35 @@ pub fn request(
         // An attempt in teardown always has its deletion: one commit wrote both.
         (DeletionRequest::AlreadyLeaving, _, None) => Commit::default(),
     };
+    door.use_plan(&mut commit, deletion_id);
     Ok(Requested { deletion_id, commit })
+}
+
+/// Plans the deletion instead of requesting it.
+pub fn plan(
+    snapshot: &ResourceSnapshot,
+    door: &Door,
+    circumstances: &Circumstances,
+    actor: &Actor,
+) -> Result<Plan, Refusal> {
+    let (resource, now) = (&snapshot.resource, snapshot.now);
+    let name = resource.handle.to_string();
+    if resource.deleted_at.is_some() {
+        let message = format!("resource `{name}` is deleted already; there is nothing to plan");
+        return Err(Refusal::new(ErrorKind::Leaving, message));
+    }
+    let draft = Draft {
+        target: resource.id.into(),
+        name,
+        project_id: Some(resource.project_id),
+        now,
+        under_way: snapshot
+            .deletion
+            .as_ref()
+            .filter(|deletion| Scope::of(deletion) == Scope::Resource),
+        refusals: door.pass(&circumstances.ask, now).err().into_iter().collect(),
+    };
+    draft.planned(door, circumstances, actor)
 }
 
 /// The deletion of a resource ends the teardown of a retry by taking it over.

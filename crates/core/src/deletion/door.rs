@@ -7,11 +7,12 @@ use serde_json::json;
 
 use crate::access::audit::{About, Actor, AuditEntry};
 use crate::commit::Commit;
+use crate::deletion::plan::{Plan, Reading};
 use crate::deletion::protection::{self, Protection};
 use crate::deletion::record::{Deletion, DeletionState};
 use crate::deletion::write::enter;
 use crate::error::Refusal;
-use crate::ids::DeletionId;
+use crate::ids::{DeletionId, PlanId};
 use crate::precondition::Expected;
 use crate::text::Reason;
 use crate::time::Timestamp;
@@ -30,9 +31,20 @@ pub struct Ask {
     pub grace: Option<Duration>,
     /// Whether it takes down what is in its target, too.
     pub cascade: bool,
+    /// What it has to take away, and nothing else.
+    pub plan: Option<PlanId>,
 }
 
 impl Ask {
+    /// What the store has to load for this request.
+    pub fn input(&self, defaults: Defaults) -> DoorInput {
+        let reads = match self.plan {
+            Some(_) => Reads::Members { cascade: self.cascade },
+            None => Reads::Nothing,
+        };
+        DoorInput { defaults, plan: self.plan, reads }
+    }
+
     pub fn check(&self) -> Result<(), Refusal> {
         if self.grace.is_some_and(|grace| grace > GRACE_MAX) {
             return Err(Refusal::invalid("grace", "must be at most 365d"));
@@ -56,6 +68,38 @@ pub struct Door {
     /// Of the target and, if it is a container, of what is in it.
     pub protections: Vec<Protection>,
     pub defaults: Defaults,
+    /// The plan that the request names.
+    pub plan: Option<Plan>,
+    /// What would go, if the request asks for it.
+    pub reading: Option<Reading>,
+}
+
+/// What the store has to know to load a [`Door`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DoorInput {
+    pub defaults: Defaults,
+    pub plan: Option<PlanId>,
+    pub reads: Reads,
+}
+
+impl From<Defaults> for DoorInput {
+    fn from(defaults: Defaults) -> Self {
+        Self { defaults, plan: None, reads: Reads::Nothing }
+    }
+}
+
+/// How much of what would go is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reads {
+    Nothing,
+    /// What a plan compares.
+    Members {
+        cascade: bool,
+    },
+    /// The same, and what a plan shows.
+    Everything {
+        cascade: bool,
+    },
 }
 
 /// What a request to delete reads: what its kind needs, and the door.

@@ -9,6 +9,7 @@ use crate::access::audit::{About, Actor, AuditEntry};
 use crate::commit::{Commit, Write};
 use crate::deletion::DeletionWrite;
 use crate::deletion::door::{Ask, Begins, Door, Requested, entry};
+use crate::deletion::plan::{Circumstances, Draft, Plan};
 use crate::deletion::protection;
 use crate::deletion::record::{Deletion, DeletionState};
 use crate::deletion::write::{Mark, Members, begin, enter};
@@ -78,6 +79,7 @@ pub fn request<K: Deletable>(
 ) -> Result<Requested, Refusal> {
     let (found, now) = K::found(snapshot);
     let row = existing(found, ask.expected)?;
+    door.check_plan(ask, row.id().into(), door.under_way.as_ref(), now)?;
     if let Some(under_way) = &door.under_way {
         return door.again(under_way, ask, actor, now);
     }
@@ -111,6 +113,9 @@ pub fn request<K: Deletable>(
     if ask.cascade {
         details["resources"] = json!(contents.resources);
     }
+    if let Some(plan) = ask.plan {
+        details["plan_id"] = json!(plan);
+    }
     let entry =
         AuditEntry::new(K::DELETE, actor, about, now).because(ask.reason.as_str()).with(details);
     let mut commit = Commit { audit: vec![entry], ..Commit::default() };
@@ -126,7 +131,30 @@ pub fn request<K: Deletable>(
         commit.writes.push(Write::Deletion(DeletionWrite::MarkMembers(members)));
     }
     begin(&mut commit, deletion);
+    door.use_plan(&mut commit, ask.deletion_id);
     Ok(Requested { deletion_id: ask.deletion_id, commit })
+}
+
+/// Plans the deletion instead of requesting it.
+pub fn plan<K: Deletable>(
+    snapshot: &K::Snapshot,
+    door: &Door,
+    circumstances: &Circumstances,
+    actor: &Actor,
+) -> Result<Plan, Refusal> {
+    let (found, now) = K::found(snapshot);
+    let ask = &circumstances.ask;
+    let row = existing(found, ask.expected)?;
+    let refusals = [row.free(snapshot, ask.cascade).err(), door.pass(ask, now).err()];
+    let draft = Draft {
+        target: row.id().into(),
+        name: row.name().to_owned(),
+        project_id: row.project(),
+        now,
+        under_way: door.under_way.as_ref(),
+        refusals: refusals.into_iter().flatten().collect(),
+    };
+    draft.planned(door, circumstances, actor)
 }
 
 /// The project whose resources the deletion takes down.

@@ -133,6 +133,7 @@ fn leaving(subject: &Subject, number: u128) -> Commit {
         expected: Expected::Any,
         grace: None,
         cascade: false,
+        plan: None,
     };
     let requested = delete::request(snapshot, &Door::default(), &ask, &actor).unwrap();
     let mut commit = requested.commit;

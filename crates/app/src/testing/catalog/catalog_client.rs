@@ -57,7 +57,7 @@ impl World {
             Ok(asked.commit)
         };
         let (store, defaults) = (self.store.kind::<K>(), Defaults::default());
-        store.decide_deletion(key, subject::<K>, defaults, &mut rule).await?;
+        store.decide_deletion(key, subject::<K>, ask.input(defaults), &mut rule).await?;
         Ok(answered)
     }
 

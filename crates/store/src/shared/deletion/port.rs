@@ -13,15 +13,18 @@ use slipway_core::Timestamp;
 use slipway_core::access::audit::Actor;
 use slipway_core::blocker::Blocker;
 use slipway_core::deletion::leak::{Claimant, Leak, LeakRecord};
+use slipway_core::deletion::plan::Plan;
 use slipway_core::deletion::protection::Protection;
 use slipway_core::deletion::record::Deletion;
-use slipway_core::ids::{ClusterId, DeletionId, LeakRecordId, ProjectId, ProvisionedResourceId};
+use slipway_core::ids::{
+    ClusterId, DeletionId, LeakRecordId, PlanId, ProjectId, ProvisionedResourceId,
+};
 
 use slipway_core::subject::Subject;
 use uuid::Uuid;
 
 use super::broker::claimants;
-use super::{Backend, decide, leak_rows, leaks, marks, protections, reads, write};
+use super::{Backend, decide, leak_rows, leaks, marks, plans, protections, reads, write};
 
 port! {
     DeletionStore {
@@ -35,6 +38,8 @@ port! {
         read deletion_members(id: DeletionId, limit: u32) -> Members = marks::members_of;
         write deletion_block(id: DeletionId, blockers: &[Blocker]) -> () = reads::block;
         read deletion_blockers(id: DeletionId) -> Vec<Blocker> = reads::blockers_of;
+        read plan_fetch(id: PlanId) -> Option<Plan> = plans::fetch;
+        write plan_prune(limit: u32) -> u64 = plans::prune;
         read protection_list(project: Option<ProjectId>, page: Page<Uuid>)
             -> Vec<Protection> = protections::list;
         read claimant_load(attempts: &[ProvisionedResourceId])

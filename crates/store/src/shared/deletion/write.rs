@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use super::json_values::JsonTime;
 use super::row_set::RowSet;
-use super::{Connection, marks, protections, writes};
+use super::{Connection, marks, plans, protections, writes};
 use crate::failure::Failure;
 use crate::id_list::IdList;
 
@@ -36,7 +36,9 @@ impl<'a> Writes<'a> {
             | DeletionWrite::MarkMembers(_)
             | DeletionWrite::Unmark(..)
             | DeletionWrite::Protect(_)
-            | DeletionWrite::Unprotect(_) => self.rare.push(write),
+            | DeletionWrite::Unprotect(_)
+            | DeletionWrite::PlanInsert(_)
+            | DeletionWrite::PlanUse(_) => self.rare.push(write),
             DeletionWrite::LeakInsert(leak) => self.leaks.push(leak),
             DeletionWrite::LeaksResolve(subject) => self.proven_gone.push(subject.id),
         }
@@ -53,6 +55,8 @@ impl<'a> Writes<'a> {
                 DeletionWrite::Unmark(id, kind) => marks::unmark(connection, *id, *kind).await?,
                 DeletionWrite::Protect(row) => protections::put(connection, row).await?,
                 DeletionWrite::Unprotect(row) => protections::remove(connection, *row).await?,
+                DeletionWrite::PlanInsert(plan) => plans::insert(connection, plan).await?,
+                DeletionWrite::PlanUse(row) => plans::used(connection, row).await?,
                 _ => {}
             }
         }
