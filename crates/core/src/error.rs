@@ -58,6 +58,14 @@ closed_set!(
         DeletionBrake => "deletion_brake",
         /// The deletion began already, or is over.
         NotCancellable => "not_cancellable",
+        PlanNotFound => "plan_not_found",
+        /// The plan is of another deletion than the one that names it.
+        PlanMismatch => "plan_mismatch",
+        /// What would go is not what the plan read.
+        PlanStale => "plan_stale",
+        PlanExpired => "plan_expired",
+        /// Another deletion came from the plan.
+        PlanUsed => "plan_used",
         /// The project is being deleted, or will be.
         ProjectLeaving => "project_leaving",
         /// A deletion of it is scheduled or under way.

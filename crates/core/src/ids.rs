@@ -123,6 +123,8 @@ typed_id!(NodeId, SubjectKind::Node);
 typed_id!(/// One request to drain one node.
     DrainId, "drain");
 typed_id!(DeletionId, SubjectKind::Deletion);
+typed_id!(/// What a deletion would take away, before anybody asks for it.
+    PlanId, "deletion_plan");
 typed_id!(EventId, "event");
 typed_id!(AuditEntryId, "audit_entry");
 typed_id!(LeakRecordId, SubjectKind::LeakRecord);

@@ -59,6 +59,8 @@ const TIMES: &[(Role, &str, &[&str])] = &[
     (Role::Promise, "protections", &["lifted_until"]),
     (Role::Happened, "deletion_brakes", &["tripped_at"]),
     (Role::Promise, "deletion_brakes", &["released_until"]),
+    (Role::Happened, "deletion_plans", &["planned_at"]),
+    (Role::Promise, "deletion_plans", &["expires_at"]),
     (Role::Happened, "leak_records", &["found_at", "removal_requested_at", "resolved_at"]),
     (Role::Start, "leak_records", &["last_seen_at"]),
     (Role::Start, "leak_suspicions", &["first_seen_at", "last_seen_at"]),

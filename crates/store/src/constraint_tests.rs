@@ -50,6 +50,8 @@ const ROWS: &[&str] = &[
      VALUES ($1, 'x', $1, 'done', 'x', 'x')",
     "INSERT INTO protections (subject_kind, subject_id, name, set_by, reason) \
      VALUES ('x', $1, 'x', 'x', 'x')",
+    "INSERT INTO deletion_plans (id, kind, target_id, name, planned_by, expires_at, digest, \
+     members, shown) VALUES ($1, 'x', $1, 'x', 'x', AT, 'x', '[]', '{}')",
     "INSERT INTO outbox_events (id, aggregate_kind, aggregate_id, revision, event_type, \
      project_id, payload) VALUES ($1, 'x', $1, 1, 'x.X', $1, '{}')",
     "INSERT INTO installation (id) VALUES ($1)",

@@ -102,6 +102,8 @@ operations! {
     DeletionBreakGlass      Admin    Project      "deletion.break_glass";
     BrakeRead               Viewer   Installation -;
     BrakeRelease            Admin    Installation "brake.release";
+    // Stores what was read and changes nothing. Its target asks for the role of its deletion.
+    DeletionPlan            Operator Project      -;
     ProtectionRead          Viewer   Project      -;
     ProtectionSet           Operator Project      "protection.set";
     ProtectionRemove        Admin    Project      "protection.remove";

@@ -14,7 +14,7 @@ use slipway_core::access::api_key::ApiKey;
 use slipway_core::access::api_key_rules::NewSecret;
 use slipway_core::access::idempotency;
 use slipway_core::ids::{
-    ApiKeyId, AuditEntryId, BootstrapTokenId, DeletionId, NodeId, ProjectId, ResourceId,
+    ApiKeyId, AuditEntryId, BootstrapTokenId, DeletionId, NodeId, PlanId, ProjectId, ResourceId,
 };
 use slipway_core::operations::explanation::ExplainedKind;
 use slipway_core::operations::reference::Candidate;
@@ -102,6 +102,7 @@ pub enum Owned {
     Resource(ResourceId),
     Node(NodeId),
     Deletion(DeletionId),
+    Plan(PlanId),
     Token(BootstrapTokenId),
 }
 

@@ -8,7 +8,7 @@ use slipway_core::ids::{DeletionId, ResourceId};
 
 use crate::access::authorise::{Caller, Operation, authorise};
 use crate::access::reach;
-use crate::deletion::request::{DeleteOptions, entering, wake};
+use crate::deletion::request::{DeleteOptions, input, wake};
 use crate::{Context, Error};
 
 /// Accepts the deletion, or returns the one that is under way. A deletion request is a
@@ -21,7 +21,7 @@ pub async fn delete(
 ) -> Result<DeletionId, Error> {
     let actor = authorise(caller, Operation::ResourceDelete)?;
     reach::reach_resource(context, caller, id).await?;
-    let ask = options.ask(context, caller)?;
+    let ask = options.ask_in_reach(context, caller).await?;
     let (mut deletion_id, mut refused) = (ask.deletion_id, None);
     let (mut transitioned, mut waits) = (Vec::new(), false);
     let mut rule = |snapshot: &Doored<ResourceSnapshot>| {
@@ -32,8 +32,8 @@ pub async fn delete(
         waits = transitioned.is_empty() && !requested.commit.is_empty();
         Ok(requested.commit)
     };
-    let entering = entering(context, caller);
-    context.stores.broker.decide_deletion(id, &entering, &mut rule).await?;
+    let input = input(context, caller, &ask);
+    context.stores.broker.decide_deletion(id, input, &mut rule).await?;
     if let Some(refused) = refused {
         return Err(refused.into());
     }

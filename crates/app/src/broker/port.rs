@@ -16,7 +16,7 @@ use slipway_core::broker::retry::RetrySnapshot;
 use slipway_core::broker::snapshot::{DeclareSnapshot, ResourceSnapshot};
 use slipway_core::catalog::label::LabelSelector;
 use slipway_core::commit::{Recorded, Release};
-use slipway_core::deletion::door::{Doored, Entering};
+use slipway_core::deletion::door::{DoorInput, Doored};
 use slipway_core::ids::{
     ClaimToken, NodeId, Partition, ProjectId, ProvisionedResourceId, ResourceId,
 };
@@ -152,7 +152,7 @@ pub trait BrokerStore, intercepted by BrokerIntercept {
     async fn decide_deletion(
         &self,
         id: ResourceId,
-        entering: &Entering,
+        input: DoorInput,
         rule: &mut ResourceDeletionRule<'_>,
     ) -> Result<(), Error>;
 

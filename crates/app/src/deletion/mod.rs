@@ -4,6 +4,7 @@ pub mod port;
 
 pub mod brake;
 pub mod leaks;
+pub mod plan;
 pub mod protection;
 pub mod read;
 pub mod request;

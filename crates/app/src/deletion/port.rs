@@ -9,11 +9,12 @@ use slipway_core::blocker::Blocker;
 use slipway_core::deletion::brake::{Brake, BrakeSnapshot};
 use slipway_core::deletion::leak::{Claimant, Finding, Leak, LeakRecord, LeakSnapshot};
 use slipway_core::deletion::orphans::LeakCommit;
+use slipway_core::deletion::plan::Plan;
 use slipway_core::deletion::protection::{Protection, ProtectionSnapshot};
 use slipway_core::deletion::record::Deletion;
 use slipway_core::deletion::request::DeletionSnapshot;
 use slipway_core::ids::{
-    ApiKeyId, ClusterId, DeletionId, LeakRecordId, ProjectId, ProvisionedResourceId,
+    ApiKeyId, ClusterId, DeletionId, LeakRecordId, PlanId, ProjectId, ProvisionedResourceId,
 };
 use slipway_core::subject::Subject;
 use slipway_core::time::Timestamp;
@@ -104,6 +105,11 @@ pub trait DeletionStore, intercepted by DeletionIntercept {
     async fn deletion_block(&self, id: DeletionId, blockers: &[Blocker]) -> Result<(), Error>;
 
     async fn deletion_blockers(&self, id: DeletionId) -> Result<Vec<Blocker>, Error>;
+
+    async fn plan_fetch(&self, id: PlanId) -> Result<Option<Plan>, Error>;
+
+    /// Removes plans that expired, `limit` at most, and returns how many.
+    async fn plan_prune(&self, limit: u32) -> Result<u64, Error>;
 
     /// Decides about the protection of a live thing, its row locked.
     async fn protection_decide(

@@ -2,18 +2,18 @@
 
 use std::time::Duration;
 
-use slipway_core::deletion::brake::Limits;
 use slipway_core::deletion::cancel;
-use slipway_core::deletion::door::{Ask, Braked, Doored, Entering};
+use slipway_core::deletion::door::{Ask, Braked, DoorInput, Doored};
 use slipway_core::deletion::request::{self, Deletable};
 use slipway_core::error::{ErrorKind, Refusal};
-use slipway_core::ids::DeletionId;
+use slipway_core::ids::{DeletionId, PlanId};
 use slipway_core::precondition::Expected;
 use slipway_core::text::Reason;
 
 use crate::access::authorise::{Caller, Operation, authorise};
 use crate::access::port::Owned;
 use crate::access::reach::{not_found, reach};
+use crate::deletion::plan;
 use crate::deletion::run::Runner;
 use crate::kind::{NO_REASON, StoredKind};
 use crate::{Context, Error};
@@ -34,6 +34,8 @@ pub struct DeleteOptions<'a> {
     pub cascade: bool,
     /// An admin lets it pass the brake, and says why.
     pub break_glass: bool,
+    /// What it has to take away, and nothing else.
+    pub plan: Option<PlanId>,
 }
 
 impl DeleteOptions<'_> {
@@ -52,9 +54,22 @@ impl DeleteOptions<'_> {
             grace: self.grace,
             cascade: self.cascade,
             break_glass: self.break_glass,
+            plan: self.plan,
         };
         ask.check()?;
         Ok(ask)
+    }
+
+    /// The same for a caller that may name a plan.
+    pub(crate) async fn ask_in_reach(
+        &self,
+        context: &Context,
+        caller: &Caller,
+    ) -> Result<Ask, Error> {
+        if let Some(plan) = self.plan {
+            plan::in_reach(context, caller, plan).await?;
+        }
+        Ok(self.ask(context, caller)?)
     }
 }
 
@@ -66,7 +81,7 @@ pub async fn delete<K: DeletableKind>(
     options: DeleteOptions<'_>,
 ) -> Result<DeletionId, Error> {
     let actor = authorise(caller, K::OPERATION)?;
-    let ask = options.ask(context, caller)?;
+    let ask = options.ask_in_reach(context, caller).await?;
     let (mut deletion_id, mut refused) = (ask.deletion_id, None);
     let mut rule = |snapshot: &Doored<_>| {
         let requested = request::request::<K>(&snapshot.of, &snapshot.door, &ask, &actor)?;
@@ -74,7 +89,7 @@ pub async fn delete<K: DeletableKind>(
         Ok(requested.commit)
     };
     let store = context.stores.kind::<K>();
-    store.decide_deletion(key, subject::<K>, &entering(context, caller), &mut rule).await?;
+    store.decide_deletion(key, subject::<K>, input(context, caller, &ask), &mut rule).await?;
     if let Some(refused) = refused {
         return Err(refused.into());
     }
@@ -83,11 +98,14 @@ pub async fn delete<K: DeletableKind>(
 }
 
 /// The caller at the door. A part of this process has no key and no brake.
-pub(crate) fn entering(context: &Context, caller: &Caller) -> Entering {
+pub(crate) fn input(context: &Context, caller: &Caller, ask: &Ask) -> DoorInput {
+    DoorInput { caller: braked(context, caller), ..ask.input(context.settings.deletion) }
+}
+
+pub(crate) fn braked(context: &Context, caller: &Caller) -> Option<Braked> {
     let limits = context.settings.brake;
-    let key = caller.key_id.filter(|_| limits != Limits::OFF);
-    let braked = key.map(|key| Braked { key, name: caller.name.clone(), limits });
-    Entering { defaults: context.settings.deletion, caller: braked }
+    let key = caller.key_id.filter(|_| limits.resources > 0);
+    key.map(|key| Braked { key, name: caller.name.clone(), limits })
 }
 
 /// What of a snapshot is deleted.

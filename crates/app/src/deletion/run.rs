@@ -14,7 +14,7 @@ use slipway_core::catalog::cloud::Cloud;
 use slipway_core::catalog::credential::Credential;
 use slipway_core::catalog::label::LabelDefinition;
 use slipway_core::catalog::project::Project;
-use slipway_core::deletion::door::{Doored, Entering};
+use slipway_core::deletion::door::Doored;
 use slipway_core::deletion::record::Deletion;
 use slipway_core::deletion::request::{self, DeletionSnapshot};
 use slipway_core::error::{ErrorKind, Refusal};
@@ -146,9 +146,9 @@ impl Runner {
     async fn begin_row<K: DeletableKind>(&self, key: &<K as StoredKind>::Key) -> Result<(), Error> {
         let mut rule =
             |snapshot: &Doored<_>| request::start::<K>(&snapshot.of, &snapshot.door, &self.actor);
-        let entering = Entering { defaults: self.context.settings.deletion, caller: None };
+        let defaults = self.context.settings.deletion.into();
         let store = self.context.stores.kind::<K>();
-        store.decide_deletion(key, subject::<K>, &entering, &mut rule).await
+        store.decide_deletion(key, subject::<K>, defaults, &mut rule).await
     }
 
     async fn begin_resource(&self, id: ResourceId, mode: Revision) -> Result<(), Error> {
@@ -158,8 +158,8 @@ impl Runner {
             transitioned = transitions(&commit, Some(&snapshot.of));
             commit.permitted(Some(mode))
         };
-        let entering = Entering { defaults: self.context.settings.deletion, caller: None };
-        self.context.stores.broker.decide_deletion(id, &entering, &mut rule).await?;
+        let defaults = self.context.settings.deletion.into();
+        self.context.stores.broker.decide_deletion(id, defaults, &mut rule).await?;
         self.context.meter.transitioned(&transitioned);
         Ok(())
     }

@@ -2,7 +2,7 @@
 //! port of a room includes it for each of its kinds.
 
 use async_trait::async_trait;
-use slipway_core::deletion::door::{Doored, Entering};
+use slipway_core::deletion::door::{DoorInput, Doored};
 use slipway_core::subject::Subject;
 
 use super::listed::Listed;
@@ -30,7 +30,7 @@ pub trait KindStore<K: StoredKind>: std::fmt::Debug + Send + Sync {
         &self,
         key: &K::Key,
         subject: SubjectOf<K::Snapshot>,
-        entering: &Entering,
+        input: DoorInput,
         rule: &mut Rule<'_, Doored<K::Snapshot>>,
     ) -> Result<(), Error>;
 }
@@ -68,10 +68,10 @@ impl<T: KindIntercept, K: StoredKind> KindStore<K> for T {
         &self,
         key: &K::Key,
         subject: SubjectOf<K::Snapshot>,
-        entering: &Entering,
+        input: DoorInput,
         rule: &mut Rule<'_, Doored<K::Snapshot>>,
     ) -> Result<(), Error> {
         self.enter().await;
-        K::store(self.inner()).decide_deletion(key, subject, entering, rule).await
+        K::store(self.inner()).decide_deletion(key, subject, input, rule).await
     }
 }

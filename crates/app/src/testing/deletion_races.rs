@@ -21,6 +21,8 @@ pub(super) async fn races(world: &Arc<World>) {
     cascade_with_declare(world).await;
     cascade_with_delete_of_a_member(world).await;
     brakes::two_requests_at_the_limit(world).await;
+    one_plan_twice(world).await;
+    plan_with_declare(world).await;
 }
 
 /// Either everything stays as it was, or the teardown has begun.
@@ -110,4 +112,38 @@ async fn cascade_with_delete_of_a_member(world: &Arc<World>) {
     let own = deleted != cascaded;
     let running = world.deletion(deleted).await.state == DeletionState::Running;
     assert!(running, "its own {own}: it goes either way");
+}
+
+/// Two uses of a plan are one deletion.
+async fn one_plan_twice(world: &Arc<World>) {
+    let (project, _) = world.furnished().await;
+    world.declare_in(&project).await.expect("a declaration");
+    let plan = world.plan_project(&project).await;
+    let use_it = |world: Arc<World>| {
+        let (project, ask) = (project.clone(), world.ask_by(&plan));
+        async move { world.remove::<Project>(&project, &ask).await }
+    };
+    let (one, other) = at_once(use_it(Arc::clone(world)), use_it(Arc::clone(world))).await;
+    assert_eq!(one.expect("a deletion"), other.expect("a deletion"));
+}
+
+/// A deletion takes what its plan read, or nothing.
+async fn plan_with_declare(world: &Arc<World>) {
+    let (project, _) = world.furnished().await;
+    world.declare_in(&project).await.expect("a declaration");
+    let plan = world.plan_project(&project).await;
+    let (a, b) = (Arc::clone(world), Arc::clone(world));
+    let (of_delete, of_declare) = (project.clone(), project);
+    let (deleted, declared) = at_once(
+        async move { a.remove::<Project>(&of_delete, &a.ask_by(&plan)).await },
+        async move { b.declare_in(&of_declare).await },
+    )
+    .await;
+    match declared {
+        Ok(_) => assert_eq!(refused(deleted), ErrorKind::PlanStale),
+        Err(error) => {
+            assert_eq!(refused::<()>(Err(error)), ErrorKind::ProjectLeaving);
+            assert_eq!(world.deletion(deleted.expect("a deletion")).await.resources, 1);
+        }
+    }
 }

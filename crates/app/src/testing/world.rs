@@ -21,7 +21,7 @@ use slipway_core::catalog::blueprint_version::{
     BlueprintVersion, Engine, InjectionStrategy, MeshRole,
 };
 use slipway_core::catalog::parameters::{Parameter, ParameterSchema, ParameterType};
-use slipway_core::deletion::door::{Ask, Doored, Entering};
+use slipway_core::deletion::door::{Ask, Defaults, Doored};
 use slipway_core::ids::{
     BlueprintId, BlueprintVersionId, BootstrapTokenId, CloudCredentialId, CloudId, ClusterId,
     DeletionId, DrainId, NodeId, Partition, ProjectId, ProvisionedResourceId, ResourceId,
@@ -200,7 +200,10 @@ impl World {
             answered = requested.deletion_id;
             Ok(requested.commit)
         };
-        self.store.broker.decide_deletion(resource, &Entering::default(), &mut rule).await?;
+        self.store
+            .broker
+            .decide_deletion(resource, ask.input(Defaults::default()), &mut rule)
+            .await?;
         Ok(answered)
     }
 
@@ -233,6 +236,7 @@ impl World {
             grace: None,
             cascade: false,
             break_glass: false,
+            plan: None,
         }
     }
 

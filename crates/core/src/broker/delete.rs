@@ -11,10 +11,11 @@ use crate::broker::snapshot::ResourceSnapshot;
 use crate::broker::teardown::{self, Order, Scope};
 use crate::commit::{Commit, Write};
 use crate::deletion::door::{Ask, Begins, Door, Passed, Requested, Taking, break_glass, entry};
+use crate::deletion::plan::{Circumstances, Draft, Plan};
 use crate::deletion::protection;
 use crate::deletion::record::{Deletion, DeletionState};
 use crate::deletion::write::{begin, enter};
-use crate::error::Refusal;
+use crate::error::{ErrorKind, Refusal};
 use crate::ids::Revision;
 use crate::subject::SubjectKind;
 use crate::time::Timestamp;
@@ -33,7 +34,9 @@ pub fn request(
     ask.expected.check("resource", snapshot.resource.revision)?;
     let retrying =
         snapshot.deletion.as_ref().filter(|deletion| Scope::of(deletion) == Scope::Attempt);
-    if let (Some(existing), None) = (&snapshot.deletion, retrying) {
+    let under_way = snapshot.deletion.as_ref().filter(|_| retrying.is_none());
+    door.check_plan(ask, snapshot.resource.id.into(), under_way, now)?;
+    if let Some(existing) = under_way {
         return door.again(existing, ask, actor, now);
     }
     let order = Order {
@@ -66,7 +69,37 @@ pub fn request(
         (DeletionRequest::AlreadyLeaving, _, None) => Commit::default(),
     };
     break_glass(&mut commit, ask, actor);
+    door.use_plan(&mut commit, deletion_id);
     Ok(Requested::new(deletion_id, commit))
+}
+
+/// Plans the deletion instead of requesting it.
+pub fn plan(
+    snapshot: &ResourceSnapshot,
+    door: &Door,
+    circumstances: &Circumstances,
+    actor: &Actor,
+) -> Result<Plan, Refusal> {
+    let (resource, now) = (&snapshot.resource, snapshot.now);
+    let name = resource.handle.to_string();
+    if resource.deleted_at.is_some() {
+        let message = format!("resource `{name}` is deleted already; there is nothing to plan");
+        return Err(Refusal::new(ErrorKind::Leaving, message));
+    }
+    let taking = Taking { kind: SubjectKind::Resource, name: &name, resources: 1 };
+    let refused = door.would_refuse(&circumstances.ask, taking, actor, now);
+    let draft = Draft {
+        target: resource.id.into(),
+        name: name.clone(),
+        project_id: Some(resource.project_id),
+        now,
+        under_way: snapshot
+            .deletion
+            .as_ref()
+            .filter(|deletion| Scope::of(deletion) == Scope::Resource),
+        refusals: refused.into_iter().collect(),
+    };
+    draft.planned(door, circumstances, actor)
 }
 
 /// The deletion of a resource ends the teardown of a retry by taking it over.

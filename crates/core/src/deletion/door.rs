@@ -10,11 +10,12 @@ use crate::commit::{Commit, Write};
 use crate::deletion::DeletionWrite;
 use crate::deletion::brake::{self, Counted, Limits, Stop};
 use crate::deletion::event::{self, BREAK_GLASS};
+use crate::deletion::plan::{Plan, Reading};
 use crate::deletion::protection::{self, Protection};
 use crate::deletion::record::{Deletion, DeletionState};
 use crate::deletion::write::enter;
 use crate::error::Refusal;
-use crate::ids::{ApiKeyId, DeletionId};
+use crate::ids::{ApiKeyId, DeletionId, PlanId};
 use crate::precondition::Expected;
 use crate::subject::SubjectKind;
 use crate::text::Reason;
@@ -36,9 +37,20 @@ pub struct Ask {
     pub cascade: bool,
     /// An admin lets it pass the brake.
     pub break_glass: bool,
+    /// What it has to take away, and nothing else.
+    pub plan: Option<PlanId>,
 }
 
 impl Ask {
+    /// What the store has to load for this request.
+    pub fn input(&self, defaults: Defaults) -> DoorInput {
+        let reads = match self.plan {
+            Some(_) => Reads::Members { cascade: self.cascade },
+            None => Reads::Nothing,
+        };
+        DoorInput { defaults, caller: None, plan: self.plan, reads }
+    }
+
     pub fn check(&self) -> Result<(), Refusal> {
         if self.grace.is_some_and(|grace| grace > GRACE_MAX) {
             return Err(Refusal::invalid("grace", "must be at most 365d"));
@@ -62,16 +74,8 @@ impl Requested {
     }
 }
 
-/// Who asks, and what holds where the request says nothing.
-#[derive(Debug, Clone, Default)]
-pub struct Entering {
-    pub defaults: Defaults,
-    /// `None` for whoever has no brake: a part of this process.
-    pub caller: Option<Braked>,
-}
-
 /// A caller with a brake.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Braked {
     pub key: ApiKeyId,
     /// The name of the key.
@@ -89,6 +93,40 @@ pub struct Door {
     pub defaults: Defaults,
     /// What the caller deleted lately.
     pub brake: Option<Counted>,
+    /// The plan that the request names.
+    pub plan: Option<Plan>,
+    /// What would go, if the request asks for it.
+    pub reading: Option<Reading>,
+}
+
+/// What the store has to know to load a [`Door`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DoorInput {
+    pub defaults: Defaults,
+    /// Who asks; `None` for whoever has no brake: a part of this process.
+    pub caller: Option<Braked>,
+    pub plan: Option<PlanId>,
+    pub reads: Reads,
+}
+
+impl From<Defaults> for DoorInput {
+    fn from(defaults: Defaults) -> Self {
+        Self { defaults, caller: None, plan: None, reads: Reads::Nothing }
+    }
+}
+
+/// How much of what would go is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reads {
+    Nothing,
+    /// What a plan compares.
+    Members {
+        cascade: bool,
+    },
+    /// The same, and what a plan shows.
+    Everything {
+        cascade: bool,
+    },
 }
 
 /// What a request to delete reads: what its kind needs, and the door.
@@ -169,6 +207,21 @@ impl Door {
         let grace = ask.grace.unwrap_or(self.defaults.grace);
         let begins = if grace.is_zero() { Begins::Now } else { Begins::At(now.plus(grace)) };
         Ok(Passed::Begins(begins))
+    }
+
+    /// Why this request would not pass, for a plan.
+    pub(crate) fn would_refuse(
+        &self,
+        ask: &Ask,
+        taking: Taking<'_>,
+        actor: &Actor,
+        now: Timestamp,
+    ) -> Option<Refusal> {
+        match self.pass(ask, taking, actor, now) {
+            Ok(Passed::Begins(_)) => None,
+            Ok(Passed::Stopped(requested)) => requested.refused,
+            Err(refusal) => Some(refusal),
+        }
     }
 
     /// Answers a request with the deletion that is under way. One that asks for an earlier

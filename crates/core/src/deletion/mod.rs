@@ -7,6 +7,7 @@ pub mod door;
 pub mod event;
 pub mod leak;
 pub mod orphans;
+pub mod plan;
 pub mod protection;
 pub mod record;
 pub mod request;

@@ -9,6 +9,7 @@ use crate::access::audit::{About, Actor, AuditEntry};
 use crate::commit::{Commit, Write};
 use crate::deletion::DeletionWrite;
 use crate::deletion::door::{Ask, Begins, Door, Passed, Requested, Taking, break_glass, entry};
+use crate::deletion::plan::{Circumstances, Draft, Plan};
 use crate::deletion::protection;
 use crate::deletion::record::{Deletion, DeletionState};
 use crate::deletion::write::{Mark, Members, begin, enter};
@@ -79,15 +80,13 @@ pub fn request<K: Deletable>(
 ) -> Result<Requested, Refusal> {
     let (found, now) = K::found(snapshot);
     let row = existing(found, ask.expected)?;
+    door.check_plan(ask, row.id().into(), door.under_way.as_ref(), now)?;
     if let Some(under_way) = &door.under_way {
         return door.again(under_way, ask, actor, now);
     }
     row.free(snapshot, ask.cascade)?;
-    let contents = K::contents(snapshot);
-    let resources = if ask.cascade { contents.resources } else { 0 };
-    let target: Subject = row.id().into();
-    let taking = Taking { kind: target.kind, name: row.name(), resources };
-    let begins = match door.pass(ask, taking, actor, now)? {
+    let (target, contents) = (row.id().into(), K::contents(snapshot));
+    let begins = match door.pass(ask, taking::<K>(row, contents, ask), actor, now)? {
         Passed::Begins(begins) => begins,
         Passed::Stopped(requested) => return Ok(requested),
     };
@@ -118,6 +117,9 @@ pub fn request<K: Deletable>(
     if ask.cascade {
         details["resources"] = json!(contents.resources);
     }
+    if let Some(plan) = ask.plan {
+        details["plan_id"] = json!(plan);
+    }
     let entry =
         AuditEntry::new(K::DELETE, actor, about, now).because(ask.reason.as_str()).with(details);
     let mut commit = Commit { audit: vec![entry], ..Commit::default() };
@@ -134,7 +136,38 @@ pub fn request<K: Deletable>(
     }
     begin(&mut commit, deletion);
     break_glass(&mut commit, ask, actor);
+    door.use_plan(&mut commit, ask.deletion_id);
     Ok(Requested::new(ask.deletion_id, commit))
+}
+
+fn taking<'a, K: Deletable>(row: &'a K, contents: Contents, ask: &Ask) -> Taking<'a> {
+    let target: Subject = row.id().into();
+    let resources = if ask.cascade { contents.resources } else { 0 };
+    Taking { kind: target.kind, name: row.name(), resources }
+}
+
+/// Plans the deletion instead of requesting it.
+pub fn plan<K: Deletable>(
+    snapshot: &K::Snapshot,
+    door: &Door,
+    circumstances: &Circumstances,
+    actor: &Actor,
+) -> Result<Plan, Refusal> {
+    let (found, now) = K::found(snapshot);
+    let ask = &circumstances.ask;
+    let row = existing(found, ask.expected)?;
+    let taking = taking::<K>(row, K::contents(snapshot), ask);
+    let refused = door.would_refuse(ask, taking, actor, now);
+    let refusals = [row.free(snapshot, ask.cascade).err(), refused];
+    let draft = Draft {
+        target: row.id().into(),
+        name: row.name().to_owned(),
+        project_id: row.project(),
+        now,
+        under_way: door.under_way.as_ref(),
+        refusals: refusals.into_iter().flatten().collect(),
+    };
+    draft.planned(door, circumstances, actor)
 }
 
 /// The project whose resources the deletion takes down.

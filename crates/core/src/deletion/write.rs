@@ -4,6 +4,7 @@ use crate::commit::{Commit, Write};
 use crate::deletion::brake::Brake;
 use crate::deletion::event;
 use crate::deletion::leak::LeakRecord;
+use crate::deletion::plan::{Plan, Use};
 use crate::deletion::protection::Protection;
 use crate::deletion::record::Deletion;
 use crate::ids::{DeletionId, ProjectId, Revision};
@@ -28,6 +29,8 @@ pub enum DeletionWrite {
     Unprotect(Subject),
     /// Updates the brake of its key.
     Brake(Brake),
+    PlanInsert(Box<Plan>),
+    PlanUse(Use),
     /// Inserted once per id; a resolved leak that is seen again is reopened.
     LeakInsert(LeakRecord),
     /// The objects that a loop found for this subject are proven gone: resolves

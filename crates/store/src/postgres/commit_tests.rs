@@ -134,6 +134,7 @@ fn leaving(subject: &Subject, number: u128) -> Commit {
         grace: None,
         cascade: false,
         break_glass: false,
+        plan: None,
     };
     let requested = delete::request(snapshot, &Door::default(), &ask, &actor).unwrap();
     let mut commit = requested.commit;

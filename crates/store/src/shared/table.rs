@@ -7,7 +7,7 @@ use slipway_app::kind::StoredKind;
 use slipway_app::ports::store::{Error, Page, Rule};
 use slipway_app::ports::{KindStore, Listed, SubjectOf};
 use slipway_core::Refusal;
-use slipway_core::deletion::door::{Doored, Entering};
+use slipway_core::deletion::door::{DoorInput, Doored};
 use slipway_core::deletion::request::TargetRow;
 use slipway_core::deletion::write::Mark;
 use slipway_core::ids::{DeletionId, ProjectId, Revision};
@@ -274,10 +274,10 @@ impl<K: Table> KindStore<K> for Backend {
         &self,
         key: &K::Key,
         subject: SubjectOf<K::Snapshot>,
-        entering: &Entering,
+        input: DoorInput,
         rule: &mut Rule<'_, Doored<K::Snapshot>>,
     ) -> Result<(), Error> {
-        self.decided(AtTheDoor { of: KeyOf::<K>(key), subject, entering }, rule).await
+        self.decided(AtTheDoor { of: KeyOf::<K>(key), subject, input }, rule).await
     }
 }
 

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use slipway_core::access::audit::Actor;
 use slipway_core::broker::observation::CompositeReport;
+use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::deletion::leak::{Finding, FindingKind, Leak, ObjectRef};
 use slipway_core::deletion::orphans::{self, Judged};
 use slipway_core::error::{ErrorKind, Refusal};
@@ -267,6 +268,16 @@ impl Finder {
         }
         let snapshots = std::slice::from_ref(&snapshot);
         Ok(converge::observe(&self.engines, snapshots, self.deadline()).await.pop())
+    }
+
+    /// The same for attempts that are loaded already: one report for each, `Unknown` for what
+    /// was not answered within this time.
+    pub async fn observed_all(
+        &self,
+        snapshots: &[ResourceSnapshot],
+        within: Duration,
+    ) -> Vec<CompositeReport> {
+        converge::observe(&self.engines, snapshots, within).await
     }
 
     pub(super) const fn permits(&self) -> &Arc<Permits> {

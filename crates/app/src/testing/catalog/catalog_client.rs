@@ -13,7 +13,7 @@ use slipway_core::catalog::label::LabelDefinition;
 use slipway_core::catalog::parameters::{Parameter, ParameterSchema, ParameterType};
 use slipway_core::catalog::project::{self, Project};
 use slipway_core::commit::{Commit, Write};
-use slipway_core::deletion::door::{Ask, Doored, Entering};
+use slipway_core::deletion::door::{Ask, Defaults, Doored};
 use slipway_core::deletion::record::DeletionState;
 use slipway_core::deletion::request;
 use slipway_core::error::{ErrorKind, Refusal};
@@ -56,8 +56,8 @@ impl World {
             answered = asked.deletion_id;
             Ok(asked.commit)
         };
-        let (store, entering) = (self.store.kind::<K>(), Entering::default());
-        store.decide_deletion(key, subject::<K>, &entering, &mut rule).await?;
+        let (store, defaults) = (self.store.kind::<K>(), Defaults::default());
+        store.decide_deletion(key, subject::<K>, ask.input(defaults), &mut rule).await?;
         Ok(answered)
     }
 

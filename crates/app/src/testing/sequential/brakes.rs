@@ -8,7 +8,7 @@ use slipway_core::access::audit::Actor;
 use slipway_core::broker::delete;
 use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::deletion::brake::{self, BrakeSnapshot, Limits};
-use slipway_core::deletion::door::{Ask, Braked, Doored, Entering};
+use slipway_core::deletion::door::{Ask, Braked, Defaults, DoorInput, Doored};
 use slipway_core::ids::{ApiKeyId, DeletionId, ResourceId};
 use slipway_core::text::Reason;
 use uuid::Uuid;
@@ -39,8 +39,8 @@ impl World {
             refused = requested.refused;
             Ok(requested.commit)
         };
-        let entering = Entering { caller: Some(caller.clone()), ..Entering::default() };
-        self.store.broker.decide_deletion(resource, &entering, &mut rule).await?;
+        let input = DoorInput { caller: Some(caller.clone()), ..ask.input(Defaults::default()) };
+        self.store.broker.decide_deletion(resource, input, &mut rule).await?;
         refused.map_or(Ok(ask.deletion_id), |refusal| Err(refusal.into()))
     }
 

@@ -7,7 +7,7 @@ use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::catalog::cloud::Cloud;
 use slipway_core::catalog::project::Project;
 use slipway_core::deletion::cancel::cancel;
-use slipway_core::deletion::door::{Ask, Defaults, Doored, Entering};
+use slipway_core::deletion::door::{Ask, Defaults, Doored};
 use slipway_core::deletion::protection;
 use slipway_core::deletion::record::{Deletion, DeletionState};
 use slipway_core::deletion::request;
@@ -42,14 +42,14 @@ impl World {
         let mut rule = |snapshot: &Doored<ResourceSnapshot>| {
             delete::start(&snapshot.of, &snapshot.door, &operator())
         };
-        self.store.broker.decide_deletion(resource, &Entering::default(), &mut rule).await
+        self.store.broker.decide_deletion(resource, Defaults::default().into(), &mut rule).await
     }
 
     async fn begin_row<K: DeletableKind>(&self, key: &<K as StoredKind>::Key) -> Result<(), Error> {
         let mut rule =
             |snapshot: &Doored<_>| request::start::<K>(&snapshot.of, &snapshot.door, &operator());
         let store = self.store.kind::<K>();
-        store.decide_deletion(key, subject::<K>, &Entering::default(), &mut rule).await
+        store.decide_deletion(key, subject::<K>, Defaults::default().into(), &mut rule).await
     }
 
     /// Takes the members of a running deletion down, and the container further.

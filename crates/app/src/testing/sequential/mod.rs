@@ -15,6 +15,7 @@ mod explain;
 mod leaks;
 mod lifecycle;
 mod lists;
+mod plans;
 mod proofs;
 mod records;
 mod renewals;

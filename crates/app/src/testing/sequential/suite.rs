@@ -2,7 +2,7 @@
 
 use super::{
     abandon, aborts, batches, brakes, claims, control, counts, decisions, declarations, deletions,
-    events, explain, leaks, lifecycle, lists, proofs, records, renewals, retries, tasks,
+    events, explain, leaks, lifecycle, lists, plans, proofs, records, renewals, retries, tasks,
 };
 use crate::ports::Stores;
 use crate::testing::world::World;
@@ -34,6 +34,11 @@ pub async fn conformance(store: Stores) {
 
     brakes::a_caller_that_deletes_too_much_is_stopped(&world).await;
     brakes::a_caller_that_deletes_half_of_a_project_is_stopped(&world).await;
+    plans::a_plan_shows_what_goes_and_becomes_one_deletion(&world).await;
+    plans::a_resource_is_planned_with_its_node(&world).await;
+    plans::a_plan_of_a_blueprint_names_its_versions_and_users(&world).await;
+    plans::a_moved_world_is_refused_with_the_difference(&world).await;
+    plans::a_plan_is_used_once_and_expires(&world).await;
 
     counts::what_is_made_is_counted_once_where_it_stands(&world).await;
 

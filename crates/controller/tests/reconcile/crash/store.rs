@@ -34,7 +34,7 @@ use slipway_app::ports::{
 use slipway_core::blocker::DeregistrationSeam;
 use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::commit::{Commit, Recorded, Release, Write};
-use slipway_core::deletion::door::Entering;
+use slipway_core::deletion::door::DoorInput;
 use slipway_core::ids::{Partition, ProvisionedResourceId, ResourceId, SubscriptionId};
 use slipway_core::nodes::enrol::EnrolSnapshot;
 use slipway_core::nodes::token::SecretHash;
@@ -172,13 +172,13 @@ impl BrokerIntercept for FatedStore {
     async fn decide_deletion(
         &self,
         id: ResourceId,
-        entering: &Entering,
+        input: DoorInput,
         rule: &mut ResourceDeletionRule<'_>,
     ) -> Result<(), Error> {
         self.fate.alive().await;
         let mut passage = Passage::default();
         let mut weighed = |snapshot: &_| passage.weigh(&self.fate, rule(snapshot)?);
-        let outcome = self.inner.broker.decide_deletion(id, entering, &mut weighed).await;
+        let outcome = self.inner.broker.decide_deletion(id, input, &mut weighed).await;
         self.conclude(passage, outcome).await
     }
 

@@ -25,6 +25,9 @@ pub(crate) async fn project_of(
         Owned::Token(id) => {
             sqlx::query("SELECT project_id FROM bootstrap_tokens WHERE id = $1").bind(id.as_uuid())
         }
+        Owned::Plan(id) => {
+            sqlx::query("SELECT project_id FROM deletion_plans WHERE id = $1").bind(id.as_uuid())
+        }
         Owned::Deletion(id) => {
             sqlx::query("SELECT project_id FROM deletions WHERE id = $1").bind(id.as_uuid())
         }

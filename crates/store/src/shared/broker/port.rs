@@ -14,7 +14,7 @@ use slipway_core::blocker::DeregistrationSeam;
 use slipway_core::broker::history::HistoryBounds;
 use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::commit::{Recorded, Release};
-use slipway_core::deletion::door::Entering;
+use slipway_core::deletion::door::DoorInput;
 use slipway_core::ids::{Partition, ProjectId, ProvisionedResourceId, ResourceId};
 use slipway_core::operations::explanation::{AttemptLine, PhaseCount};
 
@@ -67,12 +67,12 @@ port! {
         async fn decide_deletion(
             &self,
             id: ResourceId,
-            entering: &Entering,
+            input: DoorInput,
             rule: &mut ResourceDeletionRule<'_>,
         ) -> Result<(), Error> {
             let of = decide::ByKey { blueprints: &self.blueprints, key: ResourceKey::Resource(id) };
             let subject = |snapshot: &ResourceSnapshot| Some(snapshot.resource.id.into());
-            self.decided(AtTheDoor { of, subject, entering }, rule).await
+            self.decided(AtTheDoor { of, subject, input }, rule).await
         }
 
         async fn decide_retry(

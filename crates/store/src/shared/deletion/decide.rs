@@ -1,7 +1,7 @@
 //! What decisions about deletions lock and load.
 
 use slipway_app::ports::SubjectOf;
-use slipway_core::deletion::door::{Door, Doored, Entering};
+use slipway_core::deletion::door::{Door, DoorInput, Doored};
 use slipway_core::deletion::record::Deletion;
 use slipway_core::deletion::request::{Contents, DeletionSnapshot};
 use slipway_core::ids::{DeletionId, ProjectId};
@@ -12,33 +12,38 @@ use super::page::{fetch_one, now};
 use super::placement::namespace;
 use super::reads::{self, select_deletions};
 use super::transaction::Load;
-use super::{Connection, brakes, hydrate, marks, protections};
+use super::{Connection, brakes, hydrate, marks, plans, protections};
 use crate::failure::Failure;
 
 /// A request to delete: what its own kind loads, and what every request passes.
-pub(crate) struct AtTheDoor<'a, L: Load> {
+pub(crate) struct AtTheDoor<L: Load> {
     pub(crate) of: L,
     pub(crate) subject: SubjectOf<L::Snapshot>,
-    pub(crate) entering: &'a Entering,
+    pub(crate) input: DoorInput,
 }
 
-impl<L: Load> Load for AtTheDoor<'_, L> {
+impl<L: Load> Load for AtTheDoor<L> {
     type Snapshot = Doored<L::Snapshot>;
 
     async fn load(&self, connection: &mut Connection) -> Result<Self::Snapshot, Failure> {
-        let caller = self.entering.caller.as_ref();
-        let brake = match caller {
+        let brake = match &self.input.caller {
             Some(caller) => Some((caller, brakes::lock(connection, caller).await?)),
             None => None,
         };
         let of = self.of.load(connection).await?;
-        let mut door = Door { defaults: self.entering.defaults, ..Door::default() };
+        let mut door = Door { defaults: self.input.defaults, ..Door::default() };
         if let Some(subject) = (self.subject)(&of) {
             door.under_way = under_way(connection, subject).await?;
             door.protections = protections::of(connection, subject).await?;
+            let reads = self.input.reads;
+            door.reading = plans::reading(connection, subject, reads, &door.protections).await?;
             if let Some((caller, brake)) = brake {
                 door.brake = Some(brakes::count(connection, caller, brake, subject).await?);
             }
+        }
+        if let Some(plan) = self.input.plan {
+            // Whoever uses it has locked its target.
+            door.plan = plans::fetch(connection, plan).await?;
         }
         Ok(Doored { of, door })
     }

@@ -7,6 +7,7 @@ pub(crate) mod leak_rows;
 pub(crate) mod leaks;
 pub(crate) mod marks;
 pub(crate) mod named;
+pub(crate) mod plans;
 pub(crate) mod port;
 pub(crate) mod protections;
 pub(crate) mod reads;

@@ -15,17 +15,18 @@ use slipway_core::access::audit::Actor;
 use slipway_core::blocker::Blocker;
 use slipway_core::deletion::brake::Brake;
 use slipway_core::deletion::leak::{Claimant, Leak, LeakRecord};
+use slipway_core::deletion::plan::Plan;
 use slipway_core::deletion::protection::Protection;
 use slipway_core::deletion::record::Deletion;
 use slipway_core::ids::{
-    ApiKeyId, ClusterId, DeletionId, LeakRecordId, ProjectId, ProvisionedResourceId,
+    ApiKeyId, ClusterId, DeletionId, LeakRecordId, PlanId, ProjectId, ProvisionedResourceId,
 };
 
 use slipway_core::subject::Subject;
 use uuid::Uuid;
 
 use super::broker::claimants;
-use super::{Backend, brakes, decide, leak_rows, leaks, marks, protections, reads, write};
+use super::{Backend, brakes, decide, leak_rows, leaks, marks, plans, protections, reads, write};
 
 port! {
     DeletionStore {
@@ -39,6 +40,8 @@ port! {
         read deletion_members(id: DeletionId, limit: u32) -> Members = marks::members_of;
         write deletion_block(id: DeletionId, blockers: &[Blocker]) -> () = reads::block;
         read deletion_blockers(id: DeletionId) -> Vec<Blocker> = reads::blockers_of;
+        read plan_fetch(id: PlanId) -> Option<Plan> = plans::fetch;
+        write plan_prune(limit: u32) -> u64 = plans::prune;
         read protection_list(project: Option<ProjectId>, page: Page<Uuid>)
             -> Vec<Protection> = protections::list;
         read brake_list(page: Page<ApiKeyId>) -> Vec<Brake> = brakes::on;

@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use super::json_values::JsonTime;
 use super::row_set::RowSet;
-use super::{Connection, brakes, marks, protections, writes};
+use super::{Connection, brakes, marks, plans, protections, writes};
 use crate::failure::Failure;
 use crate::id_list::IdList;
 
@@ -38,6 +38,7 @@ impl<'a> Writes<'a> {
             | DeletionWrite::Protect(_)
             | DeletionWrite::Unprotect(_)
             | DeletionWrite::Brake(_) => self.rare.push(write),
+            DeletionWrite::PlanInsert(_) | DeletionWrite::PlanUse(_) => self.rare.push(write),
             DeletionWrite::LeakInsert(leak) => self.leaks.push(leak),
             DeletionWrite::LeaksResolve(subject) => self.proven_gone.push(subject.id),
         }
@@ -55,6 +56,8 @@ impl<'a> Writes<'a> {
                 DeletionWrite::Protect(row) => protections::put(connection, row).await?,
                 DeletionWrite::Unprotect(row) => protections::remove(connection, *row).await?,
                 DeletionWrite::Brake(row) => brakes::update(connection, row).await?,
+                DeletionWrite::PlanInsert(plan) => plans::insert(connection, plan).await?,
+                DeletionWrite::PlanUse(row) => plans::used(connection, row).await?,
                 _ => {}
             }
         }
