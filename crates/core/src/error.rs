@@ -56,6 +56,10 @@ closed_set!(
         Protected => "protected",
         /// The caller deleted too much in too short a time.
         DeletionBrake => "deletion_brake",
+        /// A second person has to approve the plan of the deletion.
+        ApprovalRequired => "approval_required",
+        /// The second person is the first one.
+        SamePerson => "same_person",
         /// The deletion began already, or is over.
         NotCancellable => "not_cancellable",
         PlanNotFound => "plan_not_found",

@@ -109,6 +109,8 @@ pub(crate) const fn status(kind: ErrorKind, in_path: bool) -> StatusCode {
         | ErrorKind::MeshInUse
         | ErrorKind::Protected
         | ErrorKind::DeletionBrake
+        | ErrorKind::ApprovalRequired
+        | ErrorKind::SamePerson
         | ErrorKind::NotCancellable
         | ErrorKind::PlanStale
         | ErrorKind::PlanExpired

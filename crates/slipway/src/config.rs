@@ -501,6 +501,7 @@ impl Layer {
             deletion: Defaults {
                 grace: checked!(duration, deletion_grace, Duration::ZERO),
                 retention: checked!(days, deletion_retention, 30),
+                ..Defaults::default()
             },
             brake: Limits {
                 resources: i64::from(layer.deletion_brake.unwrap_or(20)),

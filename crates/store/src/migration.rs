@@ -87,6 +87,8 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
     migration!(20, "deletion_brakes", "0020_deletion_brakes", min_reader: 20),
     // Remembers who has read a key, which an older reader would forget at a rotation.
     migration!(24, "access_key_owners", "0024_access_key_owners", min_reader: 24),
+    // Asks for the approval of a second person, which an older reader would not.
+    migration!(25, "deletion_approvals", "0025_deletion_approvals", min_reader: 25),
 ];
 
 /// The first migration of every database that a development version made before

@@ -33,6 +33,9 @@ pub struct DeclareResource {
     pub parameters: BTreeMap<String, Value>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
+    /// Whether it is protected from deletion.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub protected: bool,
 }
 
 /// One declared resource with its current attempt.

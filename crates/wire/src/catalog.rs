@@ -19,6 +19,9 @@ pub struct CreateProject {
     /// `100.64.0.0/10` if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mesh_cidr: Option<String>,
+    /// Whether it is protected from deletion.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub protected: bool,
 }
 
 /// `PATCH /api/v1/projects/{project}`. What is not given stays.
@@ -154,6 +157,9 @@ pub struct CreateBlueprint {
     /// `local` or `crossplane`.
     #[schema(pattern = "^(crossplane|local)$")]
     pub engine: String,
+    /// Whether it is protected from deletion.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub protected: bool,
 }
 
 /// `PATCH /api/v1/blueprints/{blueprint}`. What is not given stays.

@@ -44,6 +44,9 @@ pub struct CreateCluster {
     /// a file in the control plane's `kubeconfig_dir`. For engine `crossplane`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access: Option<String>,
+    /// Whether it is protected from deletion.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub protected: bool,
 }
 
 /// `PATCH /api/v1/clusters/{cluster}`: what is not given stays.

@@ -104,6 +104,7 @@ operations! {
     BrakeRelease            Admin    Installation "brake.release";
     // Stores what was read and changes nothing. Its target asks for the role of its deletion.
     DeletionPlan            Operator Project      -;
+    PlanApprove             Operator Project      "plan.approve";
     ProtectionRead          Viewer   Project      -;
     ProtectionSet           Operator Project      "protection.set";
     ProtectionRemove        Admin    Project      "protection.remove";

@@ -6,6 +6,7 @@ use serde_json::Value;
 use slipway_core::access::idempotency::Request;
 use slipway_core::broker::declare::{self, Declaration};
 use slipway_core::broker::transition::transitions;
+use slipway_core::deletion::protection;
 use slipway_core::error::Refusal;
 use slipway_core::ids::{ProvisionedResourceId, ResourceId};
 use slipway_core::text::{Handle, check_reference};
@@ -28,6 +29,8 @@ pub struct Declare {
     pub credential: Option<String>,
     pub parameters: BTreeMap<String, Value>,
     pub labels: BTreeMap<String, String>,
+    /// Whether it is protected from deletion.
+    pub protected: bool,
     /// Binds the caller's idempotency key to the resource.
     pub request: Option<Request>,
 }
@@ -81,6 +84,18 @@ pub async fn declare(
             let snapshot = seen.as_ref().unwrap_or(snapshot);
             let commit = declare::declare(snapshot, &declaration, &actor)?;
             transitioned = transitions(&commit, None);
+            let project = snapshot.project.filter(|_| input.protected);
+            let commit = match project {
+                Some(project) => protection::declared(
+                    commit,
+                    declaration.resource_id.into(),
+                    Some(project),
+                    &declaration.handle,
+                    &actor,
+                    snapshot.now,
+                ),
+                None => commit,
+            };
             Ok(bind(commit, record.as_ref()))
         })
         .await?;

@@ -9,6 +9,7 @@ use slipway_core::catalog::blueprint::{
 use slipway_core::catalog::blueprint_version::Engine;
 use slipway_core::catalog::name::{document, line};
 use slipway_core::commit::Commit;
+use slipway_core::deletion::protection;
 use slipway_core::error::{ErrorKind, Refusal, or_fault};
 use slipway_core::ids::{BlueprintId, BlueprintVersionId, ClusterId};
 use slipway_core::placement::definitions::DefinitionsView;
@@ -51,6 +52,8 @@ pub struct CreateBlueprint {
     pub display_name: String,
     pub description: String,
     pub engine: String,
+    /// Whether it is protected from deletion.
+    pub protected: bool,
 }
 
 pub async fn create(
@@ -75,7 +78,14 @@ pub async fn create(
     let id = BlueprintId::new(context.entropy.uuid());
     let new = NewBlueprint { id, slug, display_name, description, engine };
     let key = BlueprintKey { blueprint: new.slug.to_string(), version: None };
-    let rule = |snapshot: &_| blueprint::create(snapshot, &new, &actor);
+    let rule = |snapshot: &BlueprintSnapshot| {
+        let commit = blueprint::create(snapshot, &new, &actor)?;
+        let (subject, name, now) = (new.id.into(), new.slug.as_str(), snapshot.now);
+        Ok(match input.protected {
+            true => protection::declared(commit, subject, None, name, &actor, now),
+            false => commit,
+        })
+    };
     kind::create::<Blueprint>(context, request, new.id, &key, rule).await
 }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use slipway_core::access::idempotency::Request;
 use slipway_core::catalog::Name;
 use slipway_core::catalog::project::{self, NewProject, Project, ProjectChange, ProjectSnapshot};
+use slipway_core::deletion::protection;
 use slipway_core::error::Refusal;
 use slipway_core::ids::ProjectId;
 use slipway_core::nodes::mesh::MeshCidr;
@@ -50,6 +51,8 @@ pub struct Draft<'a> {
     pub labels: BTreeMap<String, String>,
     /// [`MeshCidr::DEFAULT`] if not given.
     pub mesh_cidr: Option<&'a str>,
+    /// Whether it is protected from deletion.
+    pub protected: bool,
 }
 
 /// The fields to change, unchecked.
@@ -72,7 +75,14 @@ pub async fn create(
         labels: Labels::parse(draft.labels)?,
         mesh_cidr: mesh(draft.mesh_cidr)?.unwrap_or(MeshCidr::DEFAULT),
     };
-    let rule = |snapshot: &_| project::create(snapshot, &new, &actor);
+    let rule = |snapshot: &ProjectSnapshot| {
+        let commit = project::create(snapshot, &new, &actor)?;
+        let (subject, name, now) = (new.id.into(), new.name.as_str(), snapshot.now);
+        Ok(match draft.protected {
+            true => protection::declared(commit, subject, Some(new.id), name, &actor, now),
+            false => commit,
+        })
+    };
     kind::create::<Project>(context, request, new.id, new.name.as_str(), rule).await
 }
 

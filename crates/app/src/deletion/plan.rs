@@ -12,6 +12,7 @@ use slipway_core::catalog::cloud::Cloud;
 use slipway_core::catalog::credential::Credential;
 use slipway_core::catalog::label::LabelDefinition;
 use slipway_core::catalog::project::Project;
+use slipway_core::deletion::approval::{self, PlanSnapshot};
 use slipway_core::deletion::door::{DoorInput, Doored, Reads};
 use slipway_core::deletion::plan::{Circumstances, Composed, Plan};
 use slipway_core::deletion::request;
@@ -20,6 +21,7 @@ use slipway_core::ids::{CloudCredentialId, PlanId, ResourceId};
 use slipway_core::nearest::not_one_of;
 use slipway_core::placement::cluster::Cluster;
 use slipway_core::subject::{Subject, SubjectKind};
+use slipway_core::text::Reason;
 
 use crate::access::authorise::{Caller, Operation, authorise};
 use crate::access::port::Owned;
@@ -193,6 +195,22 @@ async fn composed(finder: &Finder, target: Subject, cascade: bool) -> Result<Com
 pub async fn fetch(context: &Context, caller: &Caller, id: PlanId) -> Result<Plan, Error> {
     authorise(caller, Operation::DeletionRead)?;
     in_reach(context, caller, id).await?;
+    context.stores.deletion.plan_fetch(id).await?.ok_or_else(|| missing(id))
+}
+
+/// Approves a plan that somebody else made.
+pub async fn approve(
+    context: &Context,
+    caller: &Caller,
+    id: PlanId,
+    reason: &str,
+) -> Result<Plan, Error> {
+    let actor = authorise(caller, Operation::PlanApprove)?;
+    in_reach(context, caller, id).await?;
+    let reason = Reason::parse(reason).map_err(Refusal::from)?;
+    let mut rule = |snapshot: &PlanSnapshot| approval::approve(snapshot, &reason, &actor);
+    let approver = caller.key_id.map(|_| &*caller.name);
+    context.stores.deletion.plan_decide(id, approver, &mut rule).await?;
     context.stores.deletion.plan_fetch(id).await?.ok_or_else(|| missing(id))
 }
 

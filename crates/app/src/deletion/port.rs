@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use slipway_core::access::audit::Actor;
 use slipway_core::blocker::Blocker;
+use slipway_core::deletion::approval::PlanSnapshot;
 use slipway_core::deletion::brake::{Brake, BrakeSnapshot};
 use slipway_core::deletion::leak::{Claimant, Finding, Leak, LeakRecord, LeakSnapshot};
 use slipway_core::deletion::orphans::LeakCommit;
@@ -64,6 +65,7 @@ pub struct LeakFilter {
 /// Called inside the transaction, maybe twice.
 pub type DeletionRule<'a> = Rule<'a, DeletionSnapshot>;
 pub type ProtectionRule<'a> = Rule<'a, ProtectionSnapshot>;
+pub type PlanRule<'a> = Rule<'a, PlanSnapshot>;
 pub type BrakeRule<'a> = Rule<'a, BrakeSnapshot>;
 pub type LeakRule<'a> = Rule<'a, LeakSnapshot, LeakCommit>;
 
@@ -124,6 +126,14 @@ pub trait DeletionStore, intercepted by DeletionIntercept {
         project: Option<ProjectId>,
         page: Page<Uuid>,
     ) -> Result<Vec<Protection>, Error>;
+
+    /// Decides about a plan, its row locked; `approver` is the name of the key that asks.
+    async fn plan_decide(
+        &self,
+        id: PlanId,
+        approver: Option<&str>,
+        rule: &mut PlanRule<'_>,
+    ) -> Result<(), Error>;
 
     /// Decides about the brake of a key that has deleted something.
     async fn brake_decide(&self, key: ApiKeyId, rule: &mut BrakeRule<'_>) -> Result<(), Error>;

@@ -104,8 +104,7 @@ pub(crate) fn input(context: &Context, caller: &Caller, ask: &Ask) -> DoorInput 
 
 pub(crate) fn braked(context: &Context, caller: &Caller) -> Option<Braked> {
     let limits = context.settings.brake;
-    let key = caller.key_id.filter(|_| limits.resources > 0);
-    key.map(|key| Braked { key, name: caller.name.clone(), limits })
+    caller.key_id.map(|key| Braked { key, name: caller.name.clone(), limits })
 }
 
 /// What of a snapshot is deleted.

@@ -4,6 +4,7 @@ use slipway_core::access::idempotency::Request;
 use slipway_core::catalog::Name;
 use slipway_core::catalog::blueprint_version::Engine;
 use slipway_core::catalog::project::Project;
+use slipway_core::deletion::protection;
 use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::ids::{ClusterId, ProjectId};
 use slipway_core::placement::abandon::{self, Circumstances};
@@ -42,6 +43,8 @@ pub struct ClusterRequest<'a> {
     pub namespace_prefix: Option<&'a str>,
     pub region: Option<&'a str>,
     pub access: Option<&'a str>,
+    /// Whether it is protected from deletion.
+    pub protected: bool,
 }
 
 pub async fn create(
@@ -51,7 +54,7 @@ pub async fn create(
     request: Option<Request>,
 ) -> Result<ClusterId, Error> {
     let actor = authorise(caller, Operation::ClusterCreate)?;
-    let ClusterRequest { name, engine, namespace_prefix, region, access } = wanted;
+    let ClusterRequest { name, engine, namespace_prefix, region, access, protected } = wanted;
     let new = NewCluster {
         id: ClusterId::new(context.entropy.uuid()),
         name: Name::parse("name", name)?,
@@ -63,7 +66,14 @@ pub async fn create(
         region: region.map(|region| Name::parse("region", region)).transpose()?,
         access: access.map(ClusterAccess::parse).transpose()?,
     };
-    let rule = |snapshot: &_| cluster::create(snapshot, &new, &actor);
+    let rule = |snapshot: &ClusterSnapshot| {
+        let commit = cluster::create(snapshot, &new, &actor)?;
+        let (subject, name, now) = (new.id.into(), new.name.as_str(), snapshot.now);
+        Ok(match protected {
+            true => protection::declared(commit, subject, None, name, &actor, now),
+            false => commit,
+        })
+    };
     let id = kind::create::<Cluster>(context, request, new.id, new.name.as_str(), rule).await?;
     context.wakes.clusters.notify_one();
     Ok(id)

@@ -10,7 +10,7 @@ use slipway_core::subject::Subject;
 use slipway_core::{ErrorKind, Phase};
 
 use super::races::at_once;
-use super::sequential::brakes;
+use super::sequential::{approvals, brakes};
 use super::world::{World, refused};
 
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -21,6 +21,7 @@ pub(super) async fn races(world: &Arc<World>) {
     cascade_with_declare(world).await;
     cascade_with_delete_of_a_member(world).await;
     brakes::two_requests_at_the_limit(world).await;
+    approvals::approval_with_delete(world).await;
     one_plan_twice(world).await;
     plan_with_declare(world).await;
 }

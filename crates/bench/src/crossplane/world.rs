@@ -122,7 +122,8 @@ impl World {
             kv_path: None,
         };
         let credential = credentials::create(context, caller, input, None).await?;
-        let draft = projects::Draft { name: PROJECT, labels: BTreeMap::new(), mesh_cidr: None };
+        let labels = BTreeMap::new();
+        let draft = projects::Draft { name: PROJECT, labels, mesh_cidr: None, protected: false };
         projects::create(context, caller, draft, None).await?;
         credentials::assign(context, caller, PROJECT, credential).await?;
         let wanted = clusters::ClusterRequest {
@@ -131,6 +132,7 @@ impl World {
             namespace_prefix: None,
             region: None,
             access: Some("kubeconfig/bench"),
+            protected: false,
         };
         let cluster = clusters::create(context, caller, wanted, None).await?;
         clusters::assign(context, caller, PROJECT, Some(CLUSTER), None, Expected::Any).await?;
@@ -139,6 +141,7 @@ impl World {
             display_name: "Server".to_owned(),
             description: String::new(),
             engine: "crossplane".to_owned(),
+            protected: false,
         };
         blueprints::create(context, caller, input, None).await?;
         let given = SubmittedContent {

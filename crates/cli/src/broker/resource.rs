@@ -58,6 +58,9 @@ pub enum ResourceCommand {
         /// A label
         #[arg(short, long = "label", value_name = "KEY=VALUE", value_parser = parse_pair)]
         labels: Vec<(String, String)>,
+        /// Protect it from deletion
+        #[arg(long)]
+        protected: bool,
         #[command(flatten)]
         wait: WaitArguments,
     },
@@ -368,6 +371,7 @@ pub(crate) async fn run(session: &mut Session<'_>, command: ResourceCommand) -> 
             credential,
             parameters,
             labels,
+            protected,
             wait,
         } => {
             let parameters = distinct("--parameter", parameters)?;
@@ -380,6 +384,7 @@ pub(crate) async fn run(session: &mut Session<'_>, command: ResourceCommand) -> 
                 credential,
                 parameters: BTreeMap::new(),
                 labels,
+                protected,
             };
             body.parameters = typed_parameters(session, &body, parameters).await;
             create(session, &body, &wait).await

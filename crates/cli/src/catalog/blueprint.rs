@@ -33,6 +33,9 @@ pub enum BlueprintCommand {
         /// Who makes it: local, crossplane or manual
         #[arg(long)]
         engine: String,
+        /// Protect it from deletion
+        #[arg(long)]
+        protected: bool,
     },
     /// Publish a version from a folder with metadata.json, xrd.yaml and composition.yaml
     Publish {
@@ -200,8 +203,8 @@ fn parameter(parameter: &Parameter) -> String {
 
 pub(crate) async fn run(session: &mut Session<'_>, command: BlueprintCommand) -> Result<(), Error> {
     match command {
-        BlueprintCommand::Create { slug, display_name, description, engine } => {
-            let body = CreateBlueprint { slug, display_name, description, engine };
+        BlueprintCommand::Create { slug, display_name, description, engine, protected } => {
+            let body = CreateBlueprint { slug, display_name, description, engine, protected };
             session.create::<Blueprint>(&body).await
         }
         BlueprintCommand::Publish { folder, install_definitions } => {

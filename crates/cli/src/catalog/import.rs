@@ -250,6 +250,7 @@ async fn publish(client: &Client, bundle: &Bundle) -> Result<(Outcome, Option<St
                 display_name: bundle.display_name.clone(),
                 description: bundle.description.clone(),
                 engine: ENGINE.to_owned(),
+                protected: false,
             };
             let _: Blueprint = client.post(&["blueprints"], &new).await?;
         }

@@ -25,6 +25,9 @@ pub enum ProjectCommand {
         /// 10.42.0.0/16 or fd00:42::/64; 100.64.0.0/10 if not given
         #[arg(long, value_name = "CIDR")]
         mesh_cidr: Option<String>,
+        /// Protect it from deletion
+        #[arg(long)]
+        protected: bool,
     },
     /// List projects
     List(DeletedListArguments),
@@ -103,9 +106,10 @@ impl Detail for Project {
 
 pub(crate) async fn run(session: &mut Session<'_>, command: ProjectCommand) -> Result<(), Error> {
     match command {
-        ProjectCommand::Create { name, labels, mesh_cidr } => {
+        ProjectCommand::Create { name, labels, mesh_cidr, protected } => {
             let labels = distinct("--label", labels)?;
-            session.create::<Project>(&CreateProject { name, labels, mesh_cidr }).await
+            let body = CreateProject { name, labels, mesh_cidr, protected };
+            session.create::<Project>(&body).await
         }
         ProjectCommand::List(arguments) => session.list::<Project>(arguments).await,
         ProjectCommand::Get(arguments) => session.get::<Project>(&arguments.reference).await,

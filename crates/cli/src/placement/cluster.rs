@@ -31,6 +31,9 @@ pub enum ClusterCommand {
         /// How it is reached: in-cluster, or kubeconfig/<name of a file in kubeconfig_dir>
         #[arg(long)]
         access: Option<String>,
+        /// Protect it from deletion
+        #[arg(long)]
+        protected: bool,
     },
     /// List clusters
     List(DeletedListArguments),
@@ -206,8 +209,8 @@ fn provider(found: &ProviderStatus) -> String {
 
 pub(crate) async fn run(session: &mut Session<'_>, command: ClusterCommand) -> Result<(), Error> {
     match command {
-        ClusterCommand::Create { name, engine, namespace_prefix, region, access } => {
-            let body = CreateCluster { name, engine, namespace_prefix, region, access };
+        ClusterCommand::Create { name, engine, namespace_prefix, region, access, protected } => {
+            let body = CreateCluster { name, engine, namespace_prefix, region, access, protected };
             session.create::<Cluster>(&body).await
         }
         ClusterCommand::List(arguments) => session.list::<Cluster>(arguments).await,

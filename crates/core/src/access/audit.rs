@@ -64,6 +64,7 @@ pub const VERBS: &[&str] = &[
     "node.drain",
     "node.enrol",
     "node.enrol_again",
+    "plan.approve",
     "project.create",
     "project.delete",
     "project.update",

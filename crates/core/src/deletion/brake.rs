@@ -99,11 +99,14 @@ impl Counted {
     /// Stops a request that takes down so many resources, if that is too many.
     pub(crate) fn check(&self, what: &str, resources: i64, now: Timestamp) -> Result<(), Stop> {
         let Self { brake, limits, .. } = self;
+        if limits.resources == 0 {
+            return Ok(());
+        }
         if let Some(trip) = &brake.tripped {
             return Err(Stop::Tripped(refusal(brake, trip)));
         }
         let released = brake.released.as_ref().is_some_and(|released| now < released.until);
-        if limits.resources == 0 || resources == 0 || released {
+        if resources == 0 || released {
             return Ok(());
         }
         let minutes = limits.window.as_secs().div_ceil(60);

@@ -8,6 +8,7 @@ use serde_json::json;
 use crate::access::audit::{About, Actor, AuditEntry};
 use crate::commit::{Commit, Write};
 use crate::deletion::DeletionWrite;
+use crate::deletion::approval::People;
 use crate::deletion::brake::{self, Counted, Limits, Stop};
 use crate::deletion::event::{self, BREAK_GLASS};
 use crate::deletion::plan::{Plan, Reading};
@@ -35,7 +36,7 @@ pub struct Ask {
     pub grace: Option<Duration>,
     /// Whether it takes down what is in its target, too.
     pub cascade: bool,
-    /// An admin lets it pass the brake.
+    /// An admin lets it pass the brake and the approval.
     pub break_glass: bool,
     /// What it has to take away, and nothing else.
     pub plan: Option<PlanId>,
@@ -93,6 +94,8 @@ pub struct Door {
     pub defaults: Defaults,
     /// What the caller deleted lately.
     pub brake: Option<Counted>,
+    /// Who asks and who approved, if the plan is approved.
+    pub people: Option<People>,
     /// The plan that the request names.
     pub plan: Option<Plan>,
     /// What would go, if the request asks for it.
@@ -142,11 +145,17 @@ pub struct Defaults {
     pub grace: Duration,
     /// How long something deleted is kept.
     pub retention: Duration,
+    /// With more resources than this a deletion needs an approved plan.
+    pub approve_above: Option<i64>,
 }
 
 impl Default for Defaults {
     fn default() -> Self {
-        Self { grace: Duration::ZERO, retention: Duration::from_secs(30 * 86_400) }
+        Self {
+            grace: Duration::ZERO,
+            retention: Duration::from_secs(30 * 86_400),
+            approve_above: None,
+        }
     }
 }
 
@@ -192,7 +201,13 @@ impl Door {
     ) -> Result<Passed, Refusal> {
         protection::check(&self.protections, now)?;
         let Taking { kind, name, resources } = taking;
-        if let Some(counted) = self.brake.as_ref().filter(|_| !ask.break_glass) {
+        // Who approved it cannot use it, but is told so only where an approval is needed.
+        let (approved, same_person) = match self.is_approved(ask, now) {
+            Ok(approved) => (approved, None),
+            Err(refusal) => (false, Some(refusal)),
+        };
+        let let_through = ask.break_glass || approved;
+        if let Some(counted) = self.brake.as_ref().filter(|_| !let_through) {
             let what = format!("to delete {kind} `{name}`");
             match counted.check(&what, resources, now) {
                 Ok(()) => {}
@@ -203,6 +218,9 @@ impl Door {
                     return Ok(Passed::Stopped(Requested { refused: Some(refusal), ..stopped }));
                 }
             }
+        }
+        if !let_through {
+            self.check_approval(taking).map_err(|required| same_person.unwrap_or(required))?;
         }
         let grace = ask.grace.unwrap_or(self.defaults.grace);
         let begins = if grace.is_zero() { Begins::Now } else { Begins::At(now.plus(grace)) };

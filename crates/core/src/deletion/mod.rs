@@ -1,6 +1,7 @@
 //! Removal: the one record of every deletion, what a request for one passes, protection,
 //! and leaks, that is objects outside that no row claims, or the reverse.
 
+pub mod approval;
 pub mod brake;
 pub mod cancel;
 pub mod door;

@@ -19,6 +19,7 @@ pub use shown::{
     StepAction, VersionRow,
 };
 
+use crate::deletion::approval::Approval;
 use crate::ids::{DeletionId, PlanId, ProjectId, Revision};
 use crate::subject::Subject;
 use crate::time::Timestamp;
@@ -46,6 +47,7 @@ pub struct Plan {
     pub expires_at: Timestamp,
     /// The deletion that it became.
     pub used_by: Option<DeletionId>,
+    pub approval: Option<Approval>,
     /// Of the members: the same digest, the same members.
     pub digest: String,
     /// Everything that would go, to name the difference later.

@@ -120,6 +120,31 @@ pub fn protect(
     Ok(written(snapshot, write, "protection.set", reason, actor))
 }
 
+/// Protects something in the commit that creates it, because its declaration says so.
+#[must_use]
+pub fn declared(
+    mut commit: Commit,
+    subject: Subject,
+    project_id: Option<ProjectId>,
+    name: &str,
+    actor: &Actor,
+    now: Timestamp,
+) -> Commit {
+    commit.writes.push(Write::Deletion(DeletionWrite::Protect(Protection {
+        subject,
+        project_id,
+        name: name.to_owned(),
+        set_by: actor.name.clone(),
+        reason: "declared so".to_owned(),
+        set_at: now,
+        lifted: None,
+    })));
+    for entry in commit.audit.iter_mut().filter(|entry| entry.subject == subject) {
+        entry.details["protected"] = json!(true);
+    }
+    commit
+}
+
 /// Takes the protection of a thing away. Repeated, it changes nothing.
 pub fn unprotect(snapshot: &ProtectionSnapshot, reason: &Reason, actor: &Actor) -> Commit {
     if snapshot.protection.is_none() {

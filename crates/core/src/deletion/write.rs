@@ -1,6 +1,7 @@
 //! What decisions write about deletions and leaks.
 
 use crate::commit::{Commit, Write};
+use crate::deletion::approval::Approved;
 use crate::deletion::brake::Brake;
 use crate::deletion::event;
 use crate::deletion::leak::LeakRecord;
@@ -31,6 +32,7 @@ pub enum DeletionWrite {
     Brake(Brake),
     PlanInsert(Box<Plan>),
     PlanUse(Use),
+    PlanApprove(Approved),
     /// Inserted once per id; a resolved leak that is seen again is reopened.
     LeakInsert(LeakRecord),
     /// The objects that a loop found for this subject are proven gone: resolves

@@ -50,6 +50,7 @@ pub(super) async fn declare(call: Call, new: Creation<DeclareResource>) -> Made 
             credential: call.full_id_if_any(SubjectKind::Credential, body.credential).await?,
             parameters: body.parameters,
             labels: body.labels,
+            protected: body.protected,
             request,
         };
         declare::declare(&call.context, &call.caller, input).await

@@ -22,8 +22,9 @@ use crate::request::{
 
 pub(super) async fn create(call: Call, new: Creation<CreateBlueprint>) -> Made {
     let make = async |body: CreateBlueprint, request| {
-        let CreateBlueprint { slug, display_name, description, engine } = body;
-        let input = blueprints::CreateBlueprint { slug, display_name, description, engine };
+        let CreateBlueprint { slug, display_name, description, engine, protected } = body;
+        let input =
+            blueprints::CreateBlueprint { slug, display_name, description, engine, protected };
         blueprints::create(&call.context, &call.caller, input, request).await
     };
     kind::create::<blueprint::Blueprint, _>(&call, new, make).await

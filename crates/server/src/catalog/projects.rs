@@ -13,7 +13,8 @@ use crate::request::{
 pub(super) async fn create(call: Call, new: Creation<CreateProject>) -> Made {
     let make = async |body: CreateProject, request| {
         let mesh_cidr = body.mesh_cidr.as_deref();
-        let draft = Draft { name: &body.name, labels: body.labels, mesh_cidr };
+        let (labels, protected) = (body.labels, body.protected);
+        let draft = Draft { name: &body.name, labels, mesh_cidr, protected };
         projects::create(&call.context, &call.caller, draft, request).await
     };
     kind::create::<project::Project, _>(&call, new, make).await

@@ -24,6 +24,7 @@ pub(super) async fn create(call: Call, new: Creation<CreateCluster>) -> Made {
             namespace_prefix: body.namespace_prefix.as_deref(),
             region: body.region.as_deref(),
             access: body.access.as_deref(),
+            protected: body.protected,
         };
         clusters::create(&call.context, &call.caller, wanted, request).await
     };

@@ -1,4 +1,4 @@
-//! The deletion brake.
+//! The deletion brake, and what is declared protected.
 
 use serde_json::{Value, json};
 
@@ -45,4 +45,27 @@ async fn a_key_that_deletes_half_of_a_project_is_stopped_until_it_is_released() 
     world.post("/api/v1/brakes/nobody/release", why).await.refused(404, "key_not_found");
     assert_eq!(delete(ci, &ids[5], "").await.status, 202);
     assert_eq!(world.get("/api/v1/brakes").await.json(), json!([]));
+}
+
+#[tokio::test]
+async fn what_is_declared_protected_is_protected_from_the_start() {
+    let world = World::new().await;
+    let resource = json!({ "handle": "books", "blueprint": "local-node", "protected": true });
+    let books = world.post("/api/v1/resources", &resource.to_string()).await.json();
+    world.create("/api/v1/projects", &json!({ "name": "shop", "protected": true })).await;
+    let cluster = json!({ "name": "east", "engine": "local", "protected": true });
+    world.create("/api/v1/clusters", &cluster).await;
+    let blueprint =
+        json!({ "slug": "s", "display_name": "S", "engine": "local", "protected": true });
+    world.create("/api/v1/blueprints", &blueprint).await;
+    let id = books["id"].as_str().unwrap();
+    let resource = format!("resources/{id}");
+    for path in [&*resource, "projects/shop", "clusters/east", "blueprints/s"] {
+        let refused = world.ask("DELETE", &format!("/api/v1/{path}"), KEY, "").await;
+        refused.refused(409, "protected");
+    }
+    let listed = world.get("/api/v1/protections").await.json();
+    assert_eq!(listed.as_array().unwrap().len(), 4, "{listed}");
+    let refused = world.ask("DELETE", "/api/v1/projects/default?cascade=true", KEY, "").await;
+    refused.refused(409, "protected");
 }

@@ -2,6 +2,7 @@
 
 mod abandon;
 mod aborts;
+pub(super) mod approvals;
 mod batches;
 pub(super) mod brakes;
 mod claims;

@@ -35,7 +35,7 @@ impl World {
     }
 
     /// Plans the deletion of a row, and gives the plan away before it is stored.
-    async fn plan_row<K: DeletableKind>(
+    pub(super) async fn plan_row<K: DeletableKind>(
         &self,
         key: &<K as StoredKind>::Key,
         cascade: bool,

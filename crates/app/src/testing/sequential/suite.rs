@@ -1,8 +1,9 @@
 //! The order of the sequential half.
 
 use super::{
-    abandon, aborts, batches, brakes, claims, control, counts, decisions, declarations, deletions,
-    events, explain, leaks, lifecycle, lists, plans, proofs, records, renewals, retries, tasks,
+    abandon, aborts, approvals, batches, brakes, claims, control, counts, decisions, declarations,
+    deletions, events, explain, leaks, lifecycle, lists, plans, proofs, records, renewals, retries,
+    tasks,
 };
 use crate::ports::Stores;
 use crate::testing::world::World;
@@ -34,6 +35,8 @@ pub async fn conformance(store: Stores) {
 
     brakes::a_caller_that_deletes_too_much_is_stopped(&world).await;
     brakes::a_caller_that_deletes_half_of_a_project_is_stopped(&world).await;
+    approvals::a_second_person_approves(&world).await;
+    approvals::the_two_people_are_two_at_the_door(&world).await;
     plans::a_plan_shows_what_goes_and_becomes_one_deletion(&world).await;
     plans::a_resource_is_planned_with_its_node(&world).await;
     plans::a_plan_of_a_blueprint_names_its_versions_and_users(&world).await;

@@ -36,6 +36,7 @@ pub(super) async fn catalog(world: &World, install_definitions: bool) -> CloudCr
         display_name: "Server".to_owned(),
         description: String::new(),
         engine: "crossplane".to_owned(),
+        protected: false,
     };
     blueprints::create(context, caller, input, None).await.unwrap();
     let given = SubmittedContent {
@@ -70,9 +71,11 @@ pub(super) async fn assignment(
         namespace_prefix: None,
         region: None,
         access: Some(&access),
+        protected: false,
     };
     let cluster = clusters::create(context, caller, wanted, None).await.unwrap();
-    let draft = projects::Draft { name, labels: BTreeMap::new(), mesh_cidr: None };
+    let labels = BTreeMap::new();
+    let draft = projects::Draft { name, labels, mesh_cidr: None, protected: false };
     projects::create(context, caller, draft, None).await.unwrap();
     credentials::assign(context, caller, name, credential).await.unwrap();
     clusters::assign(context, caller, name, Some(name), None, Expected::Any).await.unwrap();

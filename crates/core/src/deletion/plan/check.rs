@@ -1,7 +1,7 @@
 //! Whether a request to delete may use the plan that it names.
 
+use super::Plan;
 use super::members::{Members, difference};
-use super::{LIFETIME, Plan};
 use crate::commit::{Commit, Write};
 use crate::deletion::DeletionWrite;
 use crate::deletion::door::{Ask, Door};
@@ -51,22 +51,11 @@ impl Door {
             let message = format!("plan {id} deletes it {planned}; {remedy}, or plan again");
             return Err(Refusal::new(ErrorKind::PlanMismatch, message).at("cascade"));
         }
-        if let Some(used_by) = plan.used_by {
-            if under_way.is_some_and(|deletion| deletion.id == used_by) {
-                return Ok(());
-            }
-            let message = format!("plan {id} was used by deletion {used_by}; {}", again(plan));
-            return Err(Refusal::new(ErrorKind::PlanUsed, message));
+        let used = |deletion: &Deletion| plan.used_by == Some(deletion.id);
+        if under_way.is_some_and(used) {
+            return Ok(());
         }
-        if plan.expires_at <= now {
-            let message = format!(
-                "plan {id} expired at {}, {} minutes after it was made; {}",
-                plan.expires_at,
-                LIFETIME.as_secs() / 60,
-                again(plan)
-            );
-            return Err(Refusal::new(ErrorKind::PlanExpired, message));
-        }
+        plan.check_open(now)?;
         self.check_reading(plan)
     }
 
@@ -93,6 +82,22 @@ impl Door {
             let used = Use { plan: plan.id, revision: plan.revision, by };
             commit.writes.push(Write::Deletion(DeletionWrite::PlanUse(used)));
         }
+    }
+}
+
+impl Plan {
+    /// Refuses a plan that was used or is over.
+    pub(crate) fn check_open(&self, now: Timestamp) -> Result<(), Refusal> {
+        let (id, again) = (self.id, again(self));
+        if let Some(used_by) = self.used_by {
+            let message = format!("plan {id} was used by deletion {used_by}; {again}");
+            return Err(Refusal::new(ErrorKind::PlanUsed, message));
+        }
+        if self.expires_at <= now {
+            let message = format!("plan {id} expired at {}; {again}", self.expires_at);
+            return Err(Refusal::new(ErrorKind::PlanExpired, message));
+        }
+        Ok(())
     }
 }
 

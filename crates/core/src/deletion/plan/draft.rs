@@ -11,6 +11,7 @@ use crate::blocker::Deadlines;
 use crate::broker::decide::Outcome;
 use crate::commit::{Commit, Write};
 use crate::deletion::DeletionWrite;
+use crate::deletion::approval::AWAITED_FOR;
 use crate::deletion::door::{Ask, Door};
 use crate::deletion::record::Deletion;
 use crate::error::{ErrorKind, Refusal};
@@ -58,6 +59,8 @@ impl Draft<'_> {
         let refusals = self.refusals.iter().filter(|_| self.under_way.is_none());
         let grace = ask.grace.unwrap_or(door.defaults.grace);
         let (typical_seconds, typical_of) = reading.typical();
+        let awaits = |refusal: &Refusal| refusal.kind == ErrorKind::ApprovalRequired;
+        let lifetime = if self.refusals.iter().any(awaits) { AWAITED_FOR } else { LIFETIME };
         let shown = Shown {
             resources: reading.resource_count(),
             steps: reading.steps(),
@@ -88,8 +91,9 @@ impl Draft<'_> {
             cascade: ask.cascade,
             planned_by: actor.name.clone(),
             planned_at: self.now,
-            expires_at: self.now.plus(LIFETIME),
+            expires_at: self.now.plus(lifetime),
             used_by: None,
+            approval: None,
             digest: members.digest(),
             members,
             shown,

@@ -178,7 +178,7 @@ pub(crate) async fn holder(
 ) -> Result<Option<Holder>, Failure> {
     let Some(key) = by_name(connection, name).await? else { return Ok(None) };
     let found = sqlx::query(
-        "WITH RECURSIVE line (name) AS (SELECT CAST($1 AS TEXT) UNION \
+        "WITH RECURSIVE line (name) AS (SELECT name FROM api_keys WHERE name = $1 UNION \
          SELECT substr(made.maker, 5) FROM line JOIN ( \
             SELECT name, created_by AS maker FROM api_keys UNION ALL \
             SELECT name, rotated_by AS maker FROM api_keys) AS made \

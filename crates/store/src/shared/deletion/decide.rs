@@ -44,6 +44,10 @@ impl<L: Load> Load for AtTheDoor<L> {
         if let Some(plan) = self.input.plan {
             // Whoever uses it has locked its target.
             door.plan = plans::fetch(connection, plan).await?;
+            if let Some(plan) = &door.plan {
+                let caller = self.input.caller.as_ref().map(|caller| &*caller.name);
+                door.people = plans::people(connection, plan, caller).await?;
+            }
         }
         Ok(Doored { of, door })
     }

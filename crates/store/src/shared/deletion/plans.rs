@@ -4,6 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use slipway_core::Timestamp;
+use slipway_core::access::holder::Holder;
+use slipway_core::deletion::approval::{Approval, Approved, People, PlanSnapshot};
 use slipway_core::deletion::door::Reads;
 use slipway_core::deletion::plan::{
     KEPT, Member, Members, Namespace, PastTeardowns, Plan, Reading, ResourceRow, Use, VersionRow,
@@ -16,7 +18,9 @@ use sqlx::Row as _;
 use sqlx::types::Json;
 use uuid::Uuid;
 
-use super::page::fetch_one;
+use super::access::api_keys;
+use super::page::{fetch_one, now};
+use super::transaction::Load;
 use super::{Connection, Row, marks, rows, writes};
 use crate::failure::Failure;
 use crate::fault::Fault;
@@ -224,12 +228,22 @@ pub(crate) async fn fetch(
 ) -> Result<Option<Plan>, Failure> {
     let query = sqlx::query(
         "SELECT id, revision, kind, target_id, name, project_id, cascade, planned_by, planned_at, \
-         expires_at, used_by, digest, members, shown FROM deletion_plans WHERE id = $1",
+         expires_at, used_by, approved_by, approved_reason, approved_at, approved_until, digest, \
+         members, shown FROM deletion_plans WHERE id = $1",
     );
     fetch_one(connection, query.bind(id.as_uuid()), "id", plan).await
 }
 
 fn plan(row: &Row) -> Result<Plan, Fault> {
+    let approval = match rows::time_or_null(row, "approved_until")? {
+        Some(until) => Some(Approval {
+            by: rows::get(row, "approved_by")?,
+            reason: rows::get(row, "approved_reason")?,
+            at: rows::time(row, "approved_at")?,
+            until,
+        }),
+        None => None,
+    };
     Ok(Plan {
         id: PlanId::new(rows::get(row, "id")?),
         revision: Revision(rows::get(row, "revision")?),
@@ -244,6 +258,7 @@ fn plan(row: &Row) -> Result<Plan, Fault> {
         planned_at: rows::time(row, "planned_at")?,
         expires_at: rows::time(row, "expires_at")?,
         used_by: rows::get::<Option<Uuid>>(row, "used_by")?.map(DeletionId::new),
+        approval,
         digest: rows::get(row, "digest")?,
         members: Members::from_stored(rows::get(row, "members")?),
         shown: rows::json(row, "shown")?,
@@ -255,7 +270,7 @@ fn plan(row: &Row) -> Result<Plan, Fault> {
 pub(crate) async fn insert(connection: &mut Connection, plan: &Plan) -> Result<(), Failure> {
     sqlx::query(
         "DELETE FROM deletion_plans WHERE target_id = $1 AND planned_by = $2 AND used_by IS NULL \
-         AND id NOT IN (SELECT id FROM deletion_plans WHERE target_id = $1 AND planned_by = $2 \
+         AND approved_at IS NULL AND id NOT IN (SELECT id FROM deletion_plans WHERE target_id = $1 AND planned_by = $2 \
             AND used_by IS NULL ORDER BY planned_at DESC, id DESC LIMIT $3)",
     )
     .bind(plan.target.id)
@@ -299,6 +314,73 @@ pub(crate) async fn used(connection: &mut Connection, row: &Use) -> Result<(), F
     .await?;
     let stale = || writes::stale(PlanId::KIND, row.plan, row.revision);
     writes::one_row(written.rows_affected(), stale)
+}
+
+/// Writes who approved a plan, unless the plan was written since it was read. It can be
+/// used for as long as the approval holds.
+pub(crate) async fn approved(connection: &mut Connection, row: &Approved) -> Result<(), Failure> {
+    let Approval { by, reason, at, until } = &row.approval;
+    let written = sqlx::query(
+        "UPDATE deletion_plans SET approved_by = $3, approved_reason = $4, approved_at = $5, \
+         approved_until = $6, expires_at = $6, revision = revision + 1 \
+         WHERE id = $1 AND revision = $2 AND used_by IS NULL",
+    )
+    .bind(row.plan.as_uuid())
+    .bind(row.revision.0)
+    .bind(by)
+    .bind(reason)
+    .bind(Micros::from(*at))
+    .bind(Micros::from(*until))
+    .execute(connection)
+    .await?;
+    let stale = || writes::stale(PlanId::KIND, row.plan, row.revision);
+    writes::one_row(written.rows_affected(), stale)
+}
+
+/// A plan by its id, its row locked, and the key that asks.
+pub(crate) struct ById<'a> {
+    pub(crate) id: PlanId,
+    pub(crate) approver: Option<&'a str>,
+}
+
+impl Load for ById<'_> {
+    type Snapshot = PlanSnapshot;
+
+    async fn load(&self, connection: &mut Connection) -> Result<PlanSnapshot, Failure> {
+        sqlx::query(sql!("SELECT id FROM deletion_plans WHERE id = $1", for_update))
+            .bind(self.id.as_uuid())
+            .fetch_optional(&mut *connection)
+            .await?;
+        let found = fetch(connection, self.id).await?;
+        let plan = found.ok_or(Failure::NotFound { kind: PlanId::KIND })?;
+        let planner = plan.planned_by.strip_prefix("key:");
+        Ok(PlanSnapshot {
+            now: now(connection).await?,
+            planner: holder(connection, planner).await?,
+            approver: holder(connection, self.approver).await?,
+            plan,
+        })
+    }
+}
+
+/// Who asks and who approved, if the plan is approved.
+pub(crate) async fn people(
+    connection: &mut Connection,
+    plan: &Plan,
+    caller: Option<&str>,
+) -> Result<Option<People>, Failure> {
+    let Some(approval) = &plan.approval else { return Ok(None) };
+    Ok(Some(People {
+        caller: holder(connection, caller).await?,
+        approver: holder(connection, Some(&approval.by)).await?,
+    }))
+}
+
+async fn holder(connection: &mut Connection, key: Option<&str>) -> Result<Option<Holder>, Failure> {
+    match key {
+        Some(key) => api_keys::holder(connection, key).await,
+        None => Ok(None),
+    }
 }
 
 /// Removes expired plans, used or not.

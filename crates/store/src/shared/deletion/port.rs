@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use slipway_app::deletion::port::{
-    BrakeRule, DeletionRule, LeakFilter, LeakRule, Members, ProtectionRule, RecordedFindings,
-    ReportedFinding,
+    BrakeRule, DeletionRule, LeakFilter, LeakRule, Members, PlanRule, ProtectionRule,
+    RecordedFindings, ReportedFinding,
 };
 use slipway_app::placement::port::ClusterIdentity;
 use slipway_app::ports::store::{Error, Page};
@@ -79,6 +79,15 @@ port! {
             rule: &mut ProtectionRule<'_>,
         ) -> Result<(), Error> {
             self.decided(protections::Protected(subject), rule).await
+        }
+
+        async fn plan_decide(
+            &self,
+            id: PlanId,
+            approver: Option<&str>,
+            rule: &mut PlanRule<'_>,
+        ) -> Result<(), Error> {
+            self.decided(plans::ById { id, approver }, rule).await
         }
 
         async fn brake_decide(&self, key: ApiKeyId, rule: &mut BrakeRule<'_>) -> Result<(), Error> {

@@ -38,7 +38,9 @@ impl<'a> Writes<'a> {
             | DeletionWrite::Protect(_)
             | DeletionWrite::Unprotect(_)
             | DeletionWrite::Brake(_) => self.rare.push(write),
-            DeletionWrite::PlanInsert(_) | DeletionWrite::PlanUse(_) => self.rare.push(write),
+            DeletionWrite::PlanInsert(_)
+            | DeletionWrite::PlanUse(_)
+            | DeletionWrite::PlanApprove(_) => self.rare.push(write),
             DeletionWrite::LeakInsert(leak) => self.leaks.push(leak),
             DeletionWrite::LeaksResolve(subject) => self.proven_gone.push(subject.id),
         }
@@ -58,6 +60,7 @@ impl<'a> Writes<'a> {
                 DeletionWrite::Brake(row) => brakes::update(connection, row).await?,
                 DeletionWrite::PlanInsert(plan) => plans::insert(connection, plan).await?,
                 DeletionWrite::PlanUse(row) => plans::used(connection, row).await?,
+                DeletionWrite::PlanApprove(row) => plans::approved(connection, row).await?,
                 _ => {}
             }
         }
