@@ -129,12 +129,15 @@ pub struct DeletionArguments {
     /// Touch nothing for this long, such as 24h; until then the deletion can be cancelled
     #[arg(long, value_name = "TIME", value_parser = checked_time)]
     pub grace: Option<String>,
+    /// Delete what this plan shows, and nothing else: the id that `slipway plan delete` answered
+    #[arg(long, value_name = "ID")]
+    pub plan: Option<String>,
 }
 
 impl DeletionArguments {
     /// What the request says.
     pub(crate) fn query(&self) -> Vec<(&'static str, String)> {
-        let given = [("reason", &self.reason), ("grace", &self.grace)];
+        let given = [("reason", &self.reason), ("grace", &self.grace), ("plan", &self.plan)];
         given.into_iter().filter_map(|(name, text)| Some((name, text.clone()?))).collect()
     }
 }

@@ -55,6 +55,7 @@ pub(crate) const fn status(kind: ErrorKind, in_path: bool) -> StatusCode {
         | ErrorKind::SubscriptionNotFound
         | ErrorKind::KeyNotFound
         | ErrorKind::TokenNotFound
+        | ErrorKind::PlanNotFound
         | ErrorKind::RouteNotFound => StatusCode::NOT_FOUND,
         ErrorKind::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
         // A path can address these, and a field can name them.
@@ -76,6 +77,7 @@ pub(crate) const fn status(kind: ErrorKind, in_path: bool) -> StatusCode {
         | ErrorKind::ProviderKindMismatch
         | ErrorKind::EngineNotServed
         | ErrorKind::ParameterValuesInvalid
+        | ErrorKind::PlanMismatch
         | ErrorKind::RegistrationInvalid => StatusCode::UNPROCESSABLE_ENTITY,
         ErrorKind::RevisionStale => StatusCode::PRECONDITION_FAILED,
         ErrorKind::HandleTaken
@@ -107,6 +109,9 @@ pub(crate) const fn status(kind: ErrorKind, in_path: bool) -> StatusCode {
         | ErrorKind::MeshInUse
         | ErrorKind::Protected
         | ErrorKind::NotCancellable
+        | ErrorKind::PlanStale
+        | ErrorKind::PlanExpired
+        | ErrorKind::PlanUsed
         | ErrorKind::ProjectLeaving
         | ErrorKind::Leaving
         | ErrorKind::NotEnrolling

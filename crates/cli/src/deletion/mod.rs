@@ -1,5 +1,6 @@
 //! Deletions, and leaks: objects that no row claims, and the reverse.
 
 pub(crate) mod leak;
+pub(crate) mod plan;
 pub(crate) mod protection;
 pub(crate) mod record;

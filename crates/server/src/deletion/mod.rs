@@ -2,6 +2,7 @@
 
 mod deletions;
 mod leaks;
+mod plans;
 mod protections;
 mod rows;
 

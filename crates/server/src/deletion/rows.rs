@@ -1,10 +1,11 @@
 //! The rows of deletions and leaks.
 
 use slipway_app::access::authorise::Operation::*;
+use slipway_wire::deletion::plan::{self, PlanDeletion};
 use slipway_wire::deletion::{CancelDeletion, Deletion, LiftProtection, Protect, Protection};
 use slipway_wire::deletion::{Leak, LeakReason, LeakScan};
 
-use super::{deletions, leaks, protections};
+use super::{deletions, leaks, plans, protections};
 use crate::routes::{Route, delete, get, post, put};
 
 #[rustfmt::skip]
@@ -14,6 +15,9 @@ pub(crate) fn rows() -> Vec<Route> {
         get   ("/deletions/{id}",     DeletionRead, deletions::get,  "Show a deletion").one::<Deletion>(),
         post  ("/deletions/{id}/cancel", DeletionCancel, deletions::cancel, "Cancel a deletion before its grace ends")
             .body::<CancelDeletion>().one::<Deletion>(),
+        post  ("/deletion-plans",     DeletionPlan, plans::create, "Plan a deletion: everything that it would take away, in order")
+            .body::<PlanDeletion>().one::<plan::DeletionPlan>().statuses(&[201]),
+        get   ("/deletion-plans/{id}", DeletionRead, plans::get, "Show a plan of a deletion").one::<plan::DeletionPlan>(),
         get   ("/protections",        ProtectionRead, protections::list, "List what is protected from deletion").page::<Protection>(),
         put   ("/protections/{kind}/{reference}", ProtectionSet, protections::set, "Protect something from deletion")
             .body::<Protect>().one::<Protection>(),

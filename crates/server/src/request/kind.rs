@@ -10,6 +10,7 @@ use slipway_app::deletion::request::{self, DeletableKind, DeleteOptions};
 use slipway_app::kind::{self, ShowDeleted, StoredKind};
 use slipway_core::access::idempotency::Request;
 use slipway_core::error::Refusal;
+use slipway_core::ids::PlanId;
 use slipway_core::precondition::Expected;
 use slipway_core::text::check_reference;
 use slipway_core::time::parse_duration;
@@ -62,11 +63,15 @@ pub(crate) fn delete_options(
         let problem = "must be a time such as `30m`, `24h` or `0s`";
         parse_duration(text).map_err(|_| Refusal::invalid("grace", problem))
     });
+    let plan = query
+        .get("plan")
+        .map(|text| text.parse::<PlanId>().map_err(|error| Refusal::from(error).at("plan")));
     Ok(DeleteOptions {
         reason: query.get("reason"),
         expected,
         grace: grace.transpose()?,
         cascade: query.flag("cascade")?,
+        plan: plan.transpose()?,
     })
 }
 
