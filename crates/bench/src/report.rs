@@ -19,7 +19,7 @@ impl Limit {
 }
 
 /// The limit of each figure.
-const LIMITS: [(&str, Limit); 15] = [
+const LIMITS: [(&str, Limit); 19] = [
     ("next_ns", Limit::AtMost(20.0)),
     ("transitions_vs_commits_postgres", Limit::AtLeast(1.0)),
     ("transitions_vs_commits_sqlite", Limit::AtLeast(1.0)),
@@ -35,6 +35,10 @@ const LIMITS: [(&str, Limit); 15] = [
     ("react_p99_ms", Limit::AtMost(250.0)),
     ("bytes_per_watched", Limit::AtMost(8_192.0)),
     (LIST, Limit::AtMost(2.0)),
+    ("plan_vs_list_postgres", Limit::AtMost(3.0)),
+    ("plan_vs_list_sqlite", Limit::AtMost(3.0)),
+    ("cascade_vs_rows_postgres", Limit::AtLeast(5.0)),
+    ("cascade_vs_rows_sqlite", Limit::AtLeast(5.0)),
 ];
 
 /// The beginning of the figures of lists, which share one limit.

@@ -132,12 +132,15 @@ pub struct DeletionArguments {
     /// Pass the deletion brake; for admins, with a reason, and announced
     #[arg(long, requires = "reason")]
     pub break_glass: bool,
+    /// Delete what this plan shows, and nothing else: the id that `slipway plan delete` answered
+    #[arg(long, value_name = "ID")]
+    pub plan: Option<String>,
 }
 
 impl DeletionArguments {
     /// What the request says.
     pub(crate) fn query(&self) -> Vec<(&'static str, String)> {
-        let given = [("reason", &self.reason), ("grace", &self.grace)];
+        let given = [("reason", &self.reason), ("grace", &self.grace), ("plan", &self.plan)];
         let given = given.into_iter().filter_map(|(name, text)| Some((name, text.clone()?)));
         given.chain(self.break_glass.then(|| ("break_glass", "true".to_owned()))).collect()
     }

@@ -7,7 +7,7 @@ use crate::access::{audit, key};
 use crate::arguments::PageArguments;
 use crate::broker::resource;
 use crate::catalog::{blueprint, cloud, credential, label, project};
-use crate::deletion::{brake, leak, protection, record};
+use crate::deletion::{brake, leak, plan, protection, record};
 use crate::demo;
 use crate::error::Error;
 use crate::events::event;
@@ -59,6 +59,9 @@ pub enum Command {
     /// Records of removals: what, by whom and why
     #[command(subcommand, after_help = EXIT_CODES)]
     Deletion(record::DeletionCommand),
+    /// What a deletion would take away: delete, get, approve
+    #[command(subcommand, after_help = EXIT_CODES)]
+    Plan(plan::PlanCommand),
     /// What nobody deletes: list, set, remove, lift
     #[command(subcommand, after_help = EXIT_CODES)]
     Protection(protection::ProtectionCommand),
@@ -104,6 +107,7 @@ pub(crate) const EXAMPLES: &[&[&str]] = &[
     event::EXAMPLES,
     record::EXAMPLES,
     brake::EXAMPLES,
+    plan::EXAMPLES,
     protection::EXAMPLES,
     leak::EXAMPLES,
     key::EXAMPLES,
@@ -131,6 +135,7 @@ impl Command {
             Self::Event(command) => event::run(session, command).await,
             Self::Deletion(command) => record::run(session, command).await,
             Self::Brake(command) => brake::run(session, command).await,
+            Self::Plan(command) => plan::run(session, command).await,
             Self::Protection(command) => protection::run(session, command).await,
             Self::Leaks(arguments) => leak::run(session, arguments).await,
             Self::Explain(arguments) => explain::run(session, arguments).await,

@@ -123,11 +123,16 @@ impl Session<'_> {
         &mut self,
         noun: &str,
         arguments: NamedDeleteArguments,
-        query: Vec<(&str, String)>,
+        mut query: Vec<(&str, String)>,
     ) -> Result<(), Error> {
         let NamedDeleteArguments { reference, deletion } = arguments;
         let question = format!("Delete {noun} `{reference}`?");
-        self.terminal.agree(deletion.yes, &question)?;
+        let kind = K::PATH.strip_suffix('s').unwrap_or(K::PATH);
+        let target = (kind, reference.as_str());
+        let agreed = self.agree_to_delete(target, &question, &deletion, &mut query).await;
+        if self.unless_ignored(agreed, deletion.ignore_not_found)?.is_none() {
+            return Ok(());
+        }
         let path = [K::PATH, &reference];
         let deleted = match self.client.delete(&path, &query).await {
             Err(error) => Err(suggest::reference(&self.client, error, &reference).await),

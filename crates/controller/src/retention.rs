@@ -1,4 +1,4 @@
-//! The retention loop: removes events, histories and audit entries that were
+//! The retention loop: removes events, histories, audit entries and plans that were
 //! kept long enough, and the middle of histories that are too long. What counts as work is one periodic task, which one
 //! replica claims at a time. The store's statements and the rules in
 //! `slipway_core::events::positions` decide what may be removed.
@@ -43,6 +43,7 @@ struct Pruned {
     events: u64,
     history: u64,
     audit: u64,
+    plans: u64,
 }
 
 impl RetentionLoop {
@@ -58,6 +59,8 @@ impl RetentionLoop {
     const AFTER_FAULT: Duration = Duration::from_secs(60);
     /// Rows in one transaction: some ten milliseconds of SQLite's only writer.
     const BATCH: u32 = 500;
+    /// Plans in one transaction: each may name ten thousand members.
+    const PLANS: u32 = 20;
     /// The time that one batch may take; with less lease left, none starts.
     const BATCH_LIMIT: Duration = Duration::from_secs(10);
 
@@ -92,6 +95,12 @@ impl RetentionLoop {
             from = step.next;
             if from.is_none() {
                 break;
+            }
+        }
+        while time_is_left() {
+            match store.deletion.plan_prune(Self::PLANS).await? {
+                0 => break,
+                removed => pruned.plans += removed,
             }
         }
         let mut after = None;

@@ -1,5 +1,7 @@
 //! Deletions; leaks: objects that no row claims, and rows without their object.
 
+pub mod plan;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;

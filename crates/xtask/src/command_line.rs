@@ -29,7 +29,7 @@ The chores of a contributor.
                                  an operation unless said; it comes from PyPI
   cargo xtask soak [OPTION...]   real control planes under a random schedule of
                                  requests and faults; `soak --help` has the options
-  cargo xtask bench broker|crossplane|enrol|freeze|lists [--quick]
+  cargo xtask bench broker|crossplane|deletion|enrol|freeze|lists [--quick]
                                  the figures of the resource loop, of composites on a
                                  real API server, of enrolments into one project, of
                                  resources that wait under a freeze, or of lists of
@@ -136,7 +136,7 @@ impl<'a> Request<'a> {
             ("bench", arguments @ [bench, quick @ ..])
                 if matches!(
                     bench.as_str(),
-                    "broker" | "crossplane" | "enrol" | "freeze" | "lists"
+                    "broker" | "crossplane" | "deletion" | "enrol" | "freeze" | "lists"
                 ) && matches!(quick, [] | [_])
                     && quick.iter().all(|word| word == "--quick") =>
             {

@@ -18,7 +18,9 @@ use slipway_core::deletion::plan::{Circumstances, Composed, Plan};
 use slipway_core::deletion::request;
 use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::ids::{CloudCredentialId, PlanId, ResourceId};
+use slipway_core::kind::Kind;
 use slipway_core::nearest::not_one_of;
+use slipway_core::operations::reference::unknown;
 use slipway_core::placement::cluster::Cluster;
 use slipway_core::subject::{Subject, SubjectKind};
 use slipway_core::text::Reason;
@@ -26,6 +28,7 @@ use slipway_core::text::Reason;
 use crate::access::authorise::{Caller, Operation, authorise};
 use crate::access::port::Owned;
 use crate::access::reach::{not_found, reach, reach_resource};
+use crate::access::reference;
 use crate::broker::port::ResourceFilter;
 use crate::catalog::port::{BlueprintKey, CredentialKey};
 use crate::deletion::leaks::Finder;
@@ -40,7 +43,7 @@ const OBSERVED: u32 = 20;
 const OBSERVED_WITHIN: Duration = Duration::from_secs(3);
 
 /// The kinds that can be deleted.
-const KINDS: [SubjectKind; 7] = [
+pub const KINDS: [SubjectKind; 7] = [
     SubjectKind::Project,
     SubjectKind::Resource,
     SubjectKind::Cluster,
@@ -54,6 +57,27 @@ const KINDS: [SubjectKind; 7] = [
 pub fn kind(text: &str) -> Result<SubjectKind, Refusal> {
     let named = KINDS.into_iter().find(|kind| kind.as_str() == text);
     named.ok_or_else(|| not_one_of("kind", text, &KINDS.map(SubjectKind::as_str)))
+}
+
+/// The subject of this kind that a caller names within its reach.
+pub async fn target(
+    context: &Context,
+    caller: &Caller,
+    kind: SubjectKind,
+    reference: &str,
+) -> Result<Subject, Error> {
+    let found = reference::find(context, caller, kind, reference).await?;
+    let missing = match kind {
+        SubjectKind::Project => Project::MISSING,
+        SubjectKind::Cluster => Cluster::MISSING,
+        SubjectKind::Blueprint => Blueprint::MISSING,
+        SubjectKind::Cloud => Cloud::MISSING,
+        SubjectKind::Credential => Credential::MISSING,
+        SubjectKind::Label => LabelDefinition::MISSING,
+        _ => ErrorKind::ResourceNotFound,
+    };
+    let unknown = || Refusal::new(missing, unknown(kind, reference).message);
+    Ok(Subject::new(kind, found.ok_or_else(unknown)?))
 }
 
 /// Plans the deletion of this subject.

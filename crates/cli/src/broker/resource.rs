@@ -414,11 +414,16 @@ pub(crate) async fn run(session: &mut Session<'_>, command: ResourceCommand) -> 
             session.relabel::<Resource>(&resource.id, relabelling).await
         }
         ResourceCommand::Delete { target, deletion, wait } => {
-            let found = find_for_harm(session, &target, deletion.yes, "Delete").await;
-            match session.unless_ignored(found, deletion.ignore_not_found)? {
-                Some(found) => delete(session, &found, &deletion.query(), &wait).await,
-                None => Ok(()),
-            }
+            session.terminal.can_agree(deletion.yes)?;
+            let found = find(&session.client, &target, Gone::Refused).await;
+            let Some(found) = session.unless_ignored(found, deletion.ignore_not_found)? else {
+                return Ok(());
+            };
+            let mut query = deletion.query();
+            let question = format!("Delete `{}` ({})?", found.handle, found.id);
+            let target = ("resource", found.id.as_str());
+            session.agree_to_delete(target, &question, &deletion, &mut query).await?;
+            delete(session, &found, &query, &wait).await
         }
         ResourceCommand::Attempts { target, page } => {
             let id = find_id(&session.client, &target).await?;

@@ -182,9 +182,11 @@ pub(crate) async fn run(
                 return Ok(());
             };
             let question = format!("Delete credential `{}` ({})?", found.name, found.id);
-            session.terminal.agree(deletion.yes, &question)?;
+            let mut query = deletion.query();
+            let target = ("credential", found.id.as_str());
+            session.agree_to_delete(target, &question, &deletion, &mut query).await?;
             let path = ["credentials", &found.id];
-            let deletion: Deletion = session.client.delete(&path, &deletion.query()).await?;
+            let deletion: Deletion = session.client.delete(&path, &query).await?;
             session.show_details(&deletion);
             Ok(())
         }

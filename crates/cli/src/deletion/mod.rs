@@ -2,5 +2,6 @@
 
 pub(crate) mod brake;
 pub(crate) mod leak;
+pub(crate) mod plan;
 pub(crate) mod protection;
 pub(crate) mod record;

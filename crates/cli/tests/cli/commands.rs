@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use slipway_cli::Exit;
 
+use crate::plans::mk_plan;
 use crate::stand_in::{ID, Reply, StandIn, mk_deletion, mk_problem, mk_resource};
 
 const FORCE: [&str; 5] = ["resource", "force-drain", ID, "--reason", "it burned"];
@@ -208,11 +209,12 @@ async fn abandoning_wants_the_handle() {
 async fn deleting_on_a_terminal_asks() {
     let found = || Reply::of(200, mk_resource("Ready"));
     for (answer, exit) in [("n\n", Exit::Refused), ("", Exit::Refused), ("YES\n", Exit::Success)] {
-        let server = StandIn::new(vec![found(), Reply::of(202, mk_deletion())]).await;
+        let planned = Reply::of(201, mk_plan());
+        let server = StandIn::new(vec![found(), planned, Reply::of(202, mk_deletion())]).await;
         let ended = server.run_asked(&["resource", "delete", ID], answer).await;
         assert_eq!(ended.exit, exit, "{answer:?}: {ended:?}");
         assert!(ended.errors.contains("Delete `web-1`"), "{ended:?}");
-        assert_eq!(server.lines().len() == 2, exit == Exit::Success, "{answer:?}");
+        assert_eq!(server.lines().len() == 3, exit == Exit::Success, "{answer:?}");
     }
 }
 

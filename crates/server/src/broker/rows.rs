@@ -25,7 +25,7 @@ pub(crate) fn rows() -> Vec<Route> {
         patch ("/resources/{id}",             ResourceRelabel, resources::relabel,     "Replace the labels of a resource")
             .body::<Relabel>().one::<Resource>().conditional(),
         delete("/resources/{id}",             ResourceDelete,  resources::delete,      "Delete a resource, in order")
-            .one::<Deletion>().query(&["reason", "grace", "break_glass"]).conditional().statuses(&[202]),
+            .one::<Deletion>().query(&["reason", "grace", "plan", "break_glass"]).conditional().statuses(&[202]),
         get   ("/resources/{id}/history",     ResourceRead,    resources::history,     "List the changes of phase of an attempt, newest first; the current one if `attempt` is not given")
             .page::<HistoryEntry>().query(&["attempt"]),
         get   ("/resources/{id}/attempts",    ResourceRead,    resources::attempts,    "List the attempts of a resource, newest first, each with how it failed")

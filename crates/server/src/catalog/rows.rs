@@ -27,7 +27,7 @@ fn project_rows() -> Vec<Route> {
         patch ("/projects/{project}", ProjectUpdate, projects::update,                 "Change a project")
             .body::<UpdateProject>().one::<Project>().conditional(),
         delete("/projects/{project}", ProjectDelete, kind::delete::<project::Project>, "Delete a project, with what is in it if `cascade` is set")
-            .one::<Deletion>().query(&["reason", "grace", "cascade", "break_glass"]).conditional(),
+            .one::<Deletion>().query(&["reason", "grace", "plan", "cascade", "break_glass"]).conditional(),
     ]
 }
 
@@ -38,7 +38,7 @@ fn cloud_rows() -> Vec<Route> {
         post  ("/clouds",         CloudCreate, clouds::create,               "Create a cloud").create::<CreateCloud, Cloud>(),
         get   ("/clouds/{cloud}", CloudRead,   kind::get::<cloud::Cloud>,    "Show a cloud").one::<Cloud>().query(&["show_deleted"]),
         patch ("/clouds/{cloud}", CloudUpdate, clouds::update,               "Change a cloud").body::<UpdateCloud>().one::<Cloud>().conditional(),
-        delete("/clouds/{cloud}", CloudDelete, kind::delete::<cloud::Cloud>, "Delete a cloud").one::<Deletion>().query(&["reason", "grace", "break_glass"]).conditional(),
+        delete("/clouds/{cloud}", CloudDelete, kind::delete::<cloud::Cloud>, "Delete a cloud").one::<Deletion>().query(&["reason", "grace", "plan", "break_glass"]).conditional(),
     ]
 }
 
@@ -54,7 +54,7 @@ fn credential_rows() -> Vec<Route> {
         patch ("/credentials/{id}",                            CredentialUpdate,       credentials::update,   "Change the path of a credential")
             .body::<UpdateCredential>().one::<Credential>().conditional(),
         delete("/credentials/{id}",                            CredentialDelete,       credentials::delete,   "Delete a credential")
-            .one::<Deletion>().query(&["reason", "grace", "break_glass"]).conditional(),
+            .one::<Deletion>().query(&["reason", "grace", "plan", "break_glass"]).conditional(),
         get   ("/projects/{project}/credentials",              CredentialReadAssigned, credentials::assigned, "List the credentials that a project may use")
             .page::<CredentialAssignment>(),
         put   ("/projects/{project}/credentials/{credential}", CredentialAssign,       credentials::assign,   "Let a project use a credential")
@@ -76,7 +76,7 @@ fn blueprint_rows() -> Vec<Route> {
         patch ("/blueprints/{blueprint}",                           BlueprintUpdate,  blueprints::update,                 "Change the name and description of a blueprint")
             .body::<UpdateBlueprint>().one::<Blueprint>().conditional(),
         delete("/blueprints/{blueprint}",                           BlueprintDelete,  blueprints::delete,                 "Delete a blueprint that nothing is made from, with its versions")
-            .one::<Deletion>().query(&["reason", "grace", "break_glass"]).conditional(),
+            .one::<Deletion>().query(&["reason", "grace", "plan", "break_glass"]).conditional(),
         get   ("/blueprints/{blueprint}/versions",                  BlueprintRead,    blueprints::versions,               "List the versions of a blueprint")
             .page::<BlueprintVersion>().query(&["show_deleted"]),
         post  ("/blueprints/{blueprint}/versions",                  BlueprintPublish, blueprints::publish,                "Publish a version; it never changes")
@@ -99,6 +99,6 @@ fn label_rows() -> Vec<Route> {
         patch ("/labels/{label}", LabelUpdate, labels::update,                         "Change a label definition")
             .body::<UpdateLabel>().one::<LabelDefinition>().conditional(),
         delete("/labels/{label}", LabelDelete, kind::delete::<label::LabelDefinition>, "Delete a label definition")
-            .one::<Deletion>().query(&["reason", "grace", "break_glass"]).conditional(),
+            .one::<Deletion>().query(&["reason", "grace", "plan", "break_glass"]).conditional(),
     ]
 }

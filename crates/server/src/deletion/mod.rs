@@ -3,6 +3,7 @@
 mod brakes;
 mod deletions;
 mod leaks;
+mod plans;
 mod protections;
 mod rows;
 

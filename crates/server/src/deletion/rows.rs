@@ -1,12 +1,13 @@
 //! The rows of deletions and leaks.
 
 use slipway_app::access::authorise::Operation::*;
+use slipway_wire::deletion::plan::{self, ApprovePlan, PlanDeletion};
 use slipway_wire::deletion::{
     Brake, CancelDeletion, Deletion, LiftProtection, Protect, Protection, ReleaseBrake,
 };
 use slipway_wire::deletion::{Leak, LeakReason, LeakScan};
 
-use super::{brakes, deletions, leaks, protections};
+use super::{brakes, deletions, leaks, plans, protections};
 use crate::routes::{Route, delete, get, post, put};
 
 #[rustfmt::skip]
@@ -19,6 +20,11 @@ pub(crate) fn rows() -> Vec<Route> {
         get   ("/brakes",             BrakeRead,    brakes::list,    "List the keys that the deletion brake stopped").page::<Brake>(),
         post  ("/brakes/{key}/release", BrakeRelease, brakes::release, "Let a key delete again that the deletion brake stopped")
             .body::<ReleaseBrake>().one::<Brake>(),
+        post  ("/deletion-plans",     DeletionPlan, plans::create, "Plan a deletion: everything that it would take away, in order")
+            .body::<PlanDeletion>().one::<plan::DeletionPlan>().statuses(&[201]),
+        get   ("/deletion-plans/{id}", DeletionRead, plans::get, "Show a plan of a deletion").one::<plan::DeletionPlan>(),
+        post  ("/deletion-plans/{id}/approve", PlanApprove, plans::approve, "Approve a plan that somebody else made")
+            .body::<ApprovePlan>().one::<plan::DeletionPlan>(),
         get   ("/protections",        ProtectionRead, protections::list, "List what is protected from deletion").page::<Protection>(),
         put   ("/protections/{kind}/{reference}", ProtectionSet, protections::set, "Protect something from deletion")
             .body::<Protect>().one::<Protection>(),

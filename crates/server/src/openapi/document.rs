@@ -394,9 +394,17 @@ mod tests {
     /// What has such a name is free text in these documents only.
     const FREE_HERE: &[(&str, &str)] = &[
         ("CompositeType", "kind"),
+        ("DeletionPlan", "composed_missing"),
+        ("DeletionPlan", "digest"),
+        ("DeletionPlan", "planned_by"),
         ("ExplainedPart", "kind"),
         ("ExplainedPart", "state"),
         ("Explanation", "state"),
+        ("PlanDeletion", "reference"),
+        // Of a refusal or of a blocker.
+        ("PlanRefusal", "code"),
+        // Of a row or of an object outside.
+        ("PlanStep", "kind"),
     ];
 
     #[test]

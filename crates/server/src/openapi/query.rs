@@ -46,6 +46,10 @@ pub(super) fn query(route: &Route, name: &str) -> (&'static str, Value) {
             "Whether an admin lets it pass the deletion brake; needs a reason.",
             json!({ "type": "boolean", "default": false }),
         ),
+        "plan" => (
+            "The id of a plan of this deletion: it is refused if what would go is not what the plan read.",
+            json!({ "type": "string", "format": "uuid" }),
+        ),
         "reason" => ("Why; kept in the audit.", text),
         "attempt" => (
             "The attempt with this number; by default the current one.",

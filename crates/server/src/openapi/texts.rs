@@ -2,6 +2,7 @@
 //! types of the wire know only texts; with this, a generated client has types.
 
 use serde_json::{Value, json};
+use slipway_app::deletion::plan;
 use slipway_core::access::api_key::KeyState;
 use slipway_core::access::role::Role;
 use slipway_core::blocker::BlockerCode;
@@ -11,6 +12,7 @@ use slipway_core::catalog::blueprint_version::{
 };
 use slipway_core::catalog::label::LabelSource;
 use slipway_core::deletion::leak;
+use slipway_core::deletion::plan::StepAction;
 use slipway_core::deletion::record::DeletionState;
 use slipway_core::error::ErrorKind;
 use slipway_core::nodes::node::{DeregisteredHow, Reachability};
@@ -28,6 +30,7 @@ pub(super) fn sets() -> Vec<(&'static str, Value)> {
         ("BlockerOwner", json!(["operator", "platform"])),
         ("CompositeScope", json!(CompositeScope::ALL)),
         ("DefinitionPhase", json!(DefinitionPhase::ALL)),
+        ("DeletableKind", json!(plan::KINDS)),
         ("DeletionState", json!(DeletionState::ALL)),
         ("DeregisteredHow", json!(DeregisteredHow::ALL)),
         ("Engine", json!(Engine::ALL)),
@@ -43,6 +46,7 @@ pub(super) fn sets() -> Vec<(&'static str, Value)> {
         ("NamespacePhase", json!(NamespacePhase::ALL)),
         ("OfferedEngine", json!(Engine::OFFERED)),
         ("Phase", json!(Phase::ALL)),
+        ("PlanStepAction", json!(StepAction::ALL)),
         ("ProviderPhase", json!(ProviderPhase::ALL)),
         ("Reachability", json!(Reachability::ALL)),
         ("Role", json!(Role::ALL)),
@@ -67,7 +71,10 @@ fn set(document: &str, property: &str) -> Option<&'static str> {
         ("Deletion", "state") => "DeletionState",
         ("Leak", "state") => "LeakState",
         ("Token", "state") => "TokenState",
-        ("AuditEntry" | "Deletion" | "DeletionMember" | "Protection", "kind") => "SubjectKind",
+        ("AuditEntry" | "Deletion" | "DeletionMember" | "DeletionPlan" | "Protection", "kind") => {
+            "SubjectKind"
+        }
+        ("PlanDeletion", "kind") => "DeletableKind",
         ("Explanation", "kind") => "ExplainedKind",
         ("Leak" | "LeakSuspicion", "kind") => "LeakKind",
         ("Token" | "IssueToken", "kind") => "TokenKind",
@@ -81,6 +88,7 @@ fn set(document: &str, property: &str) -> Option<&'static str> {
         ("Blocker", "code") => "BlockerCode",
         ("Blocker", "owner") => "BlockerOwner",
         ("Problem" | "FieldError", "code") => "ErrorCode",
+        ("PlanStep", "action") => "PlanStepAction",
         ("WithheldAction", "action") => "WithheldKind",
         _ => return None,
     })
@@ -93,7 +101,8 @@ fn format(property: &str) -> Option<&'static str> {
         || property.ends_with("_until")
         || ["at", "since", "until", "counts_from", "deadline"].contains(&property);
     // The caller may choose the correlation id.
-    let is_id = (property == "id" || property.ends_with("_id")) && property != "correlation_id";
+    let is_id = (["id", "used_by", "under_way"].contains(&property) || property.ends_with("_id"))
+        && property != "correlation_id";
     match (is_time, is_id) {
         (true, _) => Some("date-time"),
         (_, true) => Some("uuid"),

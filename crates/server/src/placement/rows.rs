@@ -24,7 +24,7 @@ pub(crate) fn rows() -> Vec<Route> {
         patch ("/clusters/{cluster}",                ClusterUpdate,          clusters::update,               "Change a cluster")
             .body::<UpdateCluster>().one::<Cluster>().conditional(),
         delete("/clusters/{cluster}",                ClusterDelete,          kind::delete::<cluster::Cluster>, "Delete a cluster on which nothing is placed")
-            .one::<Deletion>().query(&["reason", "grace", "break_glass"]).conditional(),
+            .one::<Deletion>().query(&["reason", "grace", "plan", "break_glass"]).conditional(),
         get   ("/cluster-assignments",               ClusterListAssignments, clusters::assignments,          "List the cluster of each project")
             .page::<ClusterAssignment>(),
         get   ("/projects/{project}/cluster",        ClusterReadAssigned,    clusters::assignment,           "Show the cluster of a project")

@@ -30,6 +30,7 @@ mod life;
 mod machines;
 mod manual;
 mod network;
+mod plans;
 mod plexd;
 mod readme;
 mod reenrol;

@@ -106,3 +106,85 @@ fn again(plan: &Plan) -> String {
     let cascade = if plan.cascade { " --cascade" } else { "" };
     format!("plan again with `slipway plan delete {} {}{cascade}`", plan.target.kind, plan.name)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::LIFETIME;
+    use super::super::members::Member;
+    use super::super::shown::{Composed, Reading, Shown};
+    use super::*;
+    use crate::fixtures::at;
+    use crate::fixtures::catalog::mk_ask;
+    use crate::subject::SubjectKind;
+    use uuid::Uuid;
+
+    fn member(id: u128) -> Member {
+        Member {
+            subject: Subject::new(SubjectKind::Resource, Uuid::from_u128(id)),
+            name: format!("web-{id}"),
+            attempt: Some(1),
+            nodes: Vec::new(),
+            protected: None,
+        }
+    }
+
+    fn mk_plan() -> Plan {
+        let members = Members::new(vec![member(1)]);
+        let shown = Shown {
+            resources: 1,
+            steps: Vec::new(),
+            composed: Composed::default(),
+            protected: Vec::new(),
+            protected_count: 0,
+            refusals: Vec::new(),
+            withheld: None,
+            under_way: None,
+            grace_seconds: 0,
+            limit_seconds: 0,
+            typical_seconds: None,
+            typical_of: 0,
+        };
+        Plan {
+            id: PlanId::new(Uuid::from_u128(9)),
+            revision: Revision::FIRST,
+            target: member(1).subject,
+            name: "web-1".to_owned(),
+            project_id: None,
+            cascade: false,
+            planned_by: "key:a".to_owned(),
+            planned_at: at(1_000),
+            expires_at: at(1_000).plus(LIFETIME),
+            used_by: None,
+            approval: None,
+            digest: members.digest(),
+            members,
+            shown,
+        }
+    }
+
+    fn refused(plan: Option<Plan>, ask: &Ask, now: Timestamp) -> Option<ErrorKind> {
+        let reading = Reading { members: vec![member(1)], ..Reading::default() };
+        let door = Door { plan, reading: Some(reading), ..Door::default() };
+        door.check_plan(ask, member(1).subject, None, now).err().map(|refusal| refusal.kind)
+    }
+
+    #[test]
+    fn a_plan_holds_for_its_target_its_time_and_one_deletion() {
+        let ask = Ask { plan: Some(mk_plan().id), ..mk_ask() };
+        let early = at(1_001);
+        assert_eq!(refused(Some(mk_plan()), &ask, early), None);
+        assert_eq!(refused(None, &mk_ask(), early), None, "nobody asked for one");
+        assert_eq!(refused(None, &ask, early), Some(ErrorKind::PlanNotFound));
+        let late = at(1_000).plus(LIFETIME);
+        assert_eq!(refused(Some(mk_plan()), &ask, late), Some(ErrorKind::PlanExpired));
+        let other = Plan { target: member(2).subject, ..mk_plan() };
+        assert_eq!(refused(Some(other), &ask, early), Some(ErrorKind::PlanMismatch));
+        let cascade = Ask { cascade: true, ..ask.clone() };
+        assert_eq!(refused(Some(mk_plan()), &cascade, early), Some(ErrorKind::PlanMismatch));
+        let used = Plan { used_by: Some(ask.deletion_id), ..mk_plan() };
+        assert_eq!(refused(Some(used), &ask, early), Some(ErrorKind::PlanUsed));
+        let members = Members::new(vec![member(1), member(2)]);
+        let moved = Plan { digest: members.digest(), members, ..mk_plan() };
+        assert_eq!(refused(Some(moved), &ask, early), Some(ErrorKind::PlanStale));
+    }
+}

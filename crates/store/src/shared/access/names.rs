@@ -78,6 +78,7 @@ pub(crate) fn statement(kind: SubjectKind) -> Option<&'static str> {
         SubjectKind::Cloud => catalog::named::CLOUDS,
         SubjectKind::Credential => catalog::named::CREDENTIALS,
         SubjectKind::Blueprint => catalog::named::BLUEPRINTS,
+        SubjectKind::Label => catalog::named::LABELS,
         SubjectKind::Cluster => placement::named::CLUSTERS,
         SubjectKind::Resource => broker::named::RESOURCES,
         SubjectKind::ProvisionedResource => broker::named::ATTEMPTS,

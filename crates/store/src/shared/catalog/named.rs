@@ -63,3 +63,11 @@ pub(crate) const BLUEPRINTS: &str = called!(
     "d.deleted_at IS NULL",
     "1 = 1"
 );
+
+pub(crate) const LABELS: &str = called!(
+    "label_definitions",
+    "d.key",
+    "SELECT id FROM label_definitions WHERE key = $1",
+    "d.deleted_at IS NULL",
+    "1 = 1"
+);
