@@ -107,6 +107,9 @@ pub(crate) const fn status(kind: ErrorKind, in_path: bool) -> StatusCode {
         | ErrorKind::MeshInUse
         | ErrorKind::Protected
         | ErrorKind::NotCancellable
+        | ErrorKind::NotRestorable
+        | ErrorKind::RestoreConflict
+        | ErrorKind::SubstrateGone
         | ErrorKind::ProjectLeaving
         | ErrorKind::Leaving
         | ErrorKind::NotEnrolling

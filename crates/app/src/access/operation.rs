@@ -99,6 +99,7 @@ operations! {
 
     DeletionRead            Viewer   Project      -;
     DeletionCancel          Operator Project      "deletion.cancel";
+    DeletionRestore         Operator Project      "deletion.restore";
     ProtectionRead          Viewer   Project      -;
     ProtectionSet           Operator Project      "protection.set";
     ProtectionRemove        Admin    Project      "protection.remove";

@@ -6,4 +6,5 @@ pub mod leaks;
 pub mod protection;
 pub mod read;
 pub mod request;
+pub mod restore;
 pub mod run;

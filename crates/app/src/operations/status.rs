@@ -7,6 +7,7 @@ use slipway_core::placement::cluster::Cluster;
 
 use crate::access::authorise::{Caller, Operation, authorise};
 use crate::deletion::leaks;
+use crate::deletion::port::Scheduled;
 use crate::kind::ShowDeleted;
 use crate::operations::port::Counts;
 use crate::ports::store::Page;
@@ -17,6 +18,7 @@ pub struct Status {
     pub counts: Counts,
     /// Open leaks by kind.
     pub leaks: BTreeMap<String, u64>,
+    pub scheduled: Scheduled,
     /// Each with the wait of its longest due row.
     pub clusters: Vec<(Cluster, Option<Duration>)>,
 }
@@ -37,6 +39,7 @@ pub async fn status(context: &Context, caller: &Caller) -> Result<Status, Error>
     Ok(Status {
         counts: stores.operations.counts(context.settings.claimed_within).await?,
         leaks: leaks::open_counts(context).await?,
+        scheduled: stores.deletion.deletion_scheduled().await?,
         clusters: clusters
             .items
             .into_iter()

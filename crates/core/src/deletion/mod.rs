@@ -9,6 +9,7 @@ pub mod orphans;
 pub mod protection;
 pub mod record;
 pub mod request;
+pub mod restore;
 pub mod write;
 
 pub use write::DeletionWrite;

@@ -2,18 +2,21 @@
 
 use slipway_app::access::authorise::Operation::*;
 use slipway_wire::deletion::{CancelDeletion, Deletion, LiftProtection, Protect, Protection};
-use slipway_wire::deletion::{Leak, LeakReason, LeakScan};
+use slipway_wire::deletion::{Leak, LeakReason, LeakScan, Restore, RestoreDeletion};
 
-use super::{deletions, leaks, protections};
+use super::{deletions, leaks, protections, restore};
 use crate::routes::{Route, delete, get, post, put};
 
 #[rustfmt::skip]
 pub(crate) fn rows() -> Vec<Route> {
     vec![
-        get   ("/deletions",          DeletionRead, deletions::list, "List deletions").page::<Deletion>(),
+        get   ("/deletions",          DeletionRead, deletions::list, "List deletions")
+            .page::<Deletion>().query(&["project", "state", "kind", "name", "requested_by", "restorable"]),
         get   ("/deletions/{id}",     DeletionRead, deletions::get,  "Show a deletion").one::<Deletion>(),
         post  ("/deletions/{id}/cancel", DeletionCancel, deletions::cancel, "Cancel a deletion before its grace ends")
             .body::<CancelDeletion>().one::<Deletion>(),
+        post  ("/deletions/{id}/restore", DeletionRestore, restore::restore, "Restore what a deletion took, all of it or nothing")
+            .body::<RestoreDeletion>().one::<Restore>(),
         get   ("/protections",        ProtectionRead, protections::list, "List what is protected from deletion").page::<Protection>(),
         put   ("/protections/{kind}/{reference}", ProtectionSet, protections::set, "Protect something from deletion")
             .body::<Protect>().one::<Protection>(),

@@ -67,7 +67,11 @@ fn set(document: &str, property: &str) -> Option<&'static str> {
         ("Deletion", "state") => "DeletionState",
         ("Leak", "state") => "LeakState",
         ("Token", "state") => "TokenState",
-        ("AuditEntry" | "Deletion" | "DeletionMember" | "Protection", "kind") => "SubjectKind",
+        (
+            "AuditEntry" | "Deletion" | "DeletionMember" | "NextDeletion" | "Protection"
+            | "RestoreConflict" | "RestoredMember",
+            "kind",
+        ) => "SubjectKind",
         ("Explanation", "kind") => "ExplainedKind",
         ("Leak" | "LeakSuspicion", "kind") => "LeakKind",
         ("Token" | "IssueToken", "kind") => "TokenKind",

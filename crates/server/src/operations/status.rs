@@ -6,16 +6,17 @@ use std::fmt::Display;
 use axum::Json;
 use axum::extract::State;
 use slipway_app::operations::status::{self, Status};
-use slipway_wire::operations::{ClusterStatus, InstallationStatus};
+use slipway_wire::operations::{ClusterStatus, InstallationStatus, NextDeletion};
 
-use crate::request::{Call, Untagged};
+use crate::request::{Call, Untagged, text};
 use crate::state::ServerState;
 
 pub(super) async fn get(
     call: Call,
     State(state): State<ServerState>,
 ) -> Untagged<InstallationStatus> {
-    let Status { counts, leaks, clusters } = status::status(&call.context, &call.caller).await?;
+    let Status { counts, leaks, scheduled, clusters } =
+        status::status(&call.context, &call.caller).await?;
     let clusters = clusters.into_iter().map(|(cluster, lag)| ClusterStatus {
         name: cluster.name.to_string(),
         engine: cluster.engine.to_string(),
@@ -30,6 +31,13 @@ pub(super) async fn get(
         blockers: named(counts.blockers),
         nodes: named(counts.nodes),
         leaks,
+        scheduled_deletions: scheduled.count,
+        next_deletion: scheduled.next.map(|next| NextDeletion {
+            id: next.id.to_string(),
+            kind: next.target.kind.to_string(),
+            name: next.name,
+            scheduled_for: text(next.scheduled_for),
+        }),
         clusters: clusters.collect(),
         loops: state.loops.statuses(),
     }))

@@ -20,6 +20,7 @@ mod names;
 mod nodes;
 mod plexd;
 mod resources;
+mod restores;
 mod streams;
 mod surface;
 mod tokens;

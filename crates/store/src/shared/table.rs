@@ -93,12 +93,19 @@ pub(crate) struct Marks {
     pub(crate) unmark: &'static str,
     members: &'static str,
     count: &'static str,
+    /// Another live row that has the name `$1` where the row `$2` would have it.
+    pub(crate) holder: &'static str,
+    pub(crate) rename: &'static str,
 }
 
 /// From the table, the column of its name, and the column of the project that its rows
-/// are or belong to.
+/// are or belong to. Where a name is unique among some rows only, a condition selects those
+/// of the row `$2`.
 macro_rules! marks {
     ($table:literal, $name:literal, $project:literal) => {
+        marks!($table, $name, $project, "1 = 1")
+    };
+    ($table:literal, $name:literal, $project:literal, $among:literal) => {
         table::Marks::new(
             concat!(marked_sql!($table, $name, $project), "WHERE id = $1"),
             concat!(marked_sql!($table, $name, $project), "WHERE id = $1", sql!(for_update)),
@@ -129,6 +136,15 @@ macro_rules! marks {
                 " WHERE deletion_id = $1 ORDER BY id LIMIT $2"
             ),
             concat!("SELECT count(*) AS found FROM ", $table, " WHERE deletion_id = $1"),
+            concat!(
+                "SELECT id FROM ",
+                $table,
+                " WHERE ",
+                $name,
+                " = $1 AND deleted_at IS NULL AND id <> $2 AND ",
+                $among
+            ),
+            concat!("UPDATE ", $table, " SET ", $name, " = $2 WHERE id = $1"),
         )
     };
 }
@@ -155,8 +171,10 @@ impl Marks {
         unmark: &'static str,
         members: &'static str,
         count: &'static str,
+        holder: &'static str,
+        rename: &'static str,
     ) -> Self {
-        Self { find, lock, mark, unmark, members, count }
+        Self { find, lock, mark, unmark, members, count, holder, rename }
     }
 
     /// Ids and names of the rows that a deletion marked, `limit` at most, and how many

@@ -38,7 +38,7 @@ pub fn deletion(
             true => (waiting_for(deletion, attempts.len()), next(deletion)),
             // Its grace is over.
             false => {
-                let waiting_for = "what refuses it to give way, or somebody to cancel it";
+                let waiting_for = "what is in its way to be gone, or somebody to cancel it";
                 let next = "it is tried again by itself, and nothing was touched";
                 (Some(waiting_for.to_owned()), next.to_owned())
             }
@@ -65,7 +65,10 @@ pub fn deletion(
             name: deletion.name.clone(),
             state: match deletion.state.is_open() {
                 true => deletion.state.to_string(),
-                false => "deleted".to_owned(),
+                false => match deletion.state {
+                    DeletionState::Cancelled | DeletionState::Restored => "live".to_owned(),
+                    _ => "deleted".to_owned(),
+                },
             },
             since: None,
             about: Some("what is deleted".to_owned()),
@@ -112,7 +115,12 @@ fn next(deletion: &Deletion) -> String {
             "nothing is touched before its grace ends; `slipway deletion cancel {id}` keeps everything as it is"
         ),
         DeletionState::Running => "it goes on with its members".to_owned(),
-        DeletionState::Done => "nothing: it is over, and its rows are kept".to_owned(),
+        DeletionState::Done => match deletion.restorable_until {
+            Some(until) if deletion.target.kind != SubjectKind::ProvisionedResource => format!(
+                "nothing by itself; `slipway deletion restore {id}` brings it back until {until}"
+            ),
+            _ => "nothing: it is over, and its rows are kept".to_owned(),
+        },
         DeletionState::Purging => "what is left of its members is removed for good".to_owned(),
         DeletionState::Purged | DeletionState::Cancelled | DeletionState::Restored => {
             "nothing: it is over".to_owned()

@@ -1,6 +1,7 @@
 //! Deletions and leaks.
 
 pub(crate) mod decide;
+pub(crate) mod filter;
 pub(crate) mod hydrate;
 pub(crate) mod leak_rows;
 pub(crate) mod leaks;
@@ -9,6 +10,7 @@ pub(crate) mod named;
 pub(crate) mod port;
 pub(crate) mod protections;
 pub(crate) mod reads;
+pub(crate) mod restore;
 pub(crate) mod write;
 
 use super::{
