@@ -85,7 +85,7 @@ async fn find(
         .with("restorable", Some("true"));
     let found = session.client.list::<Deletion>(&[Deletion::PATH], wanted).await?.items;
     match &found[..] {
-        [] => Err(Error::Usage(format!(
+        [] => Err(Error::NotFound(format!(
             "no {kind} `{name}` can be restored; `slipway deletion list --name {name}` shows its deletions"
         ))),
         [one] => Ok(one.id.clone()),

@@ -13,6 +13,7 @@ use slipway_core::deletion::record::DeletionState;
 use slipway_core::deletion::restore::{self, Conflict, Renames, RestoreSnapshot};
 use slipway_core::ids::{DeletionId, LabelDefinitionId, ProvisionedResourceId, ResourceId};
 use slipway_core::placement::cluster::Cluster;
+use slipway_core::placement::namespace::NamespacePhase;
 use slipway_core::subject::SubjectKind;
 use slipway_core::text::Reason;
 use slipway_core::{ErrorKind, Phase};
@@ -21,7 +22,9 @@ use crate::broker::port::ResourceFilter;
 use crate::catalog::port::CredentialKey;
 use crate::deletion::port::DeletionFilter;
 use crate::kind::StoredKind;
+use crate::placement::port::Found;
 use crate::ports::store::{Error, Page};
+use crate::testing::catalog::placement::see;
 use crate::testing::races::at_once;
 use crate::testing::world::{Declared, World, operator, refused};
 
@@ -194,8 +197,54 @@ pub(super) async fn a_taken_name_is_a_conflict(world: &World) {
     assert_eq!(refused(world.create_cloud(&free).await.map(drop)), ErrorKind::NameTaken);
 }
 
-/// The namespace of a project that was withdrawn stays with the loop of placements; here
-/// the rows: what was deleted with the project, and nothing that was deleted before.
+/// A project comes back to the cluster that it was on, if that is there.
+pub(super) async fn a_project_needs_its_cluster(world: &World) {
+    let (cluster, project) = (world.fresh_name("cluster"), world.fresh_name("project"));
+    let cluster_id = world.create_managed(&cluster, "eu").await.expect("a cluster");
+    let id = world.create_project(&project).await.expect("a project");
+    world.assignment(&project, &cluster).await.expect("a place");
+    see(world, id, NamespacePhase::Ready, Some("uid-1")).await;
+    let deletion = world.delete_project(&project).await.expect("a deletion");
+    assert_eq!(refused(world.restore(deletion).await), ErrorKind::NotRestorable, "it runs");
+    see(world, id, NamespacePhase::Deleted, None).await;
+    world.advance(deletion).await;
+    let outer = world.delete_cluster(&cluster).await.expect("nothing is placed on it");
+    let conflicts = world.conflicts(deletion).await;
+    assert_eq!((conflicts.len(), conflicts[0].id), (1, cluster_id.as_uuid()), "{conflicts:?}");
+    world.restore(outer).await.expect("the cluster comes back");
+    world.restore(deletion).await.expect("the project comes back");
+    let placed = world.store.placement.cluster_assignment_fetch(id).await.expect("a fetch");
+    assert_eq!(placed.expect("its placement").cluster_id, cluster_id);
+    let listed = world.store.placement.project_namespace_list(cluster_id).await.expect("a list");
+    assert!(!listed[0].is_leaving(), "the loop makes its namespace anew");
+    assert_eq!(refused(world.delete_cluster(&cluster).await), ErrorKind::ClusterInUse);
+}
+
+/// Two rows for one cluster would each act on it.
+pub(super) async fn a_cluster_that_is_registered_again_stays_deleted(world: &World) {
+    let (first, second) = (world.fresh_name("cluster"), world.fresh_name("cluster"));
+    let identity = world.fresh_name("uid");
+    let mut deletions = Vec::new();
+    for named in [&first, &second] {
+        let id = world.create_managed(named, "eu").await.expect("a cluster");
+        let found = Found {
+            identity: Some(identity.clone()),
+            problem: None,
+            facts: serde_json::Value::Null,
+        };
+        world.store.placement.cluster_verified(id, &found).await.expect("a verification");
+        if named == &first {
+            deletions.push(world.delete_cluster(named).await.expect("a deletion"));
+        }
+    }
+    let conflicts = world.conflicts(deletions[0]).await;
+    assert_eq!(conflicts[0].code, "cluster_in_use", "{conflicts:?}");
+    assert!(conflicts[0].message.contains(&second), "{conflicts:?}");
+    world.delete_cluster(&second).await.expect("a deletion");
+    world.comes_back::<Cluster>(&first, deletions[0]).await;
+}
+
+/// What was deleted with the project, and nothing that was deleted before.
 pub(super) async fn a_project_comes_back_with_its_members(world: &World) {
     let (project, credential) = world.furnished().await;
     let (earlier, _) = world.gone_in(&project).await;

@@ -39,6 +39,8 @@ pub(in crate::testing) async fn conformance(world: &World) {
     labels::a_changed_definition_makes_what_has_the_label_due(world).await;
     restores::every_kind_comes_back(world).await;
     restores::a_taken_name_is_a_conflict(world).await;
+    restores::a_project_needs_its_cluster(world).await;
+    restores::a_cluster_that_is_registered_again_stays_deleted(world).await;
     restores::a_project_comes_back_with_its_members(world).await;
     restores::a_resource_comes_back_as_a_new_attempt(world).await;
     restores::deletions_are_filtered(world).await;

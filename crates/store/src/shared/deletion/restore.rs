@@ -88,7 +88,9 @@ impl Restoring<'_> {
         deletion: &Deletion,
     ) -> Result<Vec<DeletedResource>, Failure> {
         let attempts = resources::lock_members(connection, deletion.id).await?;
-        let loaded = snapshot::load_locked(self.blueprints, connection, &attempts).await?;
+        // Neither nodes nor attempts are locked: a Deleted attempt has no registered node, and
+        // nothing that the loop still writes about it is read here.
+        let loaded = snapshot::load(self.blueprints, connection, &attempts).await?;
         let mut known = Declared::default();
         let mut resources = Vec::with_capacity(loaded.len());
         for (id, loaded) in loaded {
