@@ -15,7 +15,8 @@ use crate::session::Session;
 
 #[derive(Debug, Clone, Subcommand)]
 pub enum DeletionCommand {
-    /// List deletions, all or some
+    /// List deletions, all or some: WHEN is when a scheduled one begins, until when one that is
+    /// done can be restored, else when it was asked for
     List(Box<DeletionListArguments>),
     /// Show one deletion
     Get(IdArguments),
@@ -82,25 +83,15 @@ impl Kind for Deletion {
     const PATH: &'static str = "deletions";
 }
 
-/// The day and minute of what is next, which is all that fits.
-trait Next {
-    fn when(&self) -> String;
-}
-
-impl Next for Deletion {
-    fn when(&self) -> String {
-        let (what, at) = match self.state.as_str() {
-            "scheduled" => ("begins", &self.scheduled_for),
-            "done" => ("until", &self.restorable_until),
-            _ => return "-".to_owned(),
-        };
-        at.as_deref().map_or_else(|| "-".to_owned(), |at| format!("{what} {}", minute(at)))
-    }
-}
-
-/// `2026-01-31 12:00`.
-fn minute(text: &str) -> String {
-    time(text).chars().take(16).collect()
+/// The time that matters in this state: when it begins, until when it can be restored, else
+/// when it was asked for.
+fn when(deletion: &Deletion) -> String {
+    let next = match deletion.state.as_str() {
+        "scheduled" => deletion.scheduled_for.as_ref(),
+        "done" => deletion.restorable_until.as_ref(),
+        _ => None,
+    };
+    next.unwrap_or(&deletion.requested_at).clone()
 }
 
 impl Row for Deletion {
@@ -111,7 +102,7 @@ impl Row for Deletion {
             ("NAME", self.target.as_ref().unwrap_or(&self.target_id).clone()),
             ("PROJECT", or_dash(self.project.as_deref())),
             ("STATE", self.state.clone()),
-            ("WHEN", self.when()),
+            ("WHEN", when(self)),
             ("BY", self.requested_by.clone()),
             ("REASON", self.reason.clone()),
         ]

@@ -12,4 +12,5 @@ mod control;
 mod events;
 mod exits;
 mod leaks;
+mod restores;
 mod waiting;

@@ -139,26 +139,23 @@ impl Restoration {
         let gone = |conflict: &Conflict| conflict.code == GONE;
         let all_gone = self.conflicts.iter().all(gone);
         let target = format!("{} `{}`", deletion.target.kind, deletion.name);
+        let more = match self.conflicts.len().checked_sub(NAMED) {
+            Some(more @ 1..) => format!(" and {more} more"),
+            _ => String::new(),
+        };
         let shown = self.conflicts.iter().take(NAMED);
-        let (kind, mut message) = if all_gone {
-            let names: Vec<_> =
-                shown.map(|conflict| format!("{} `{}`", conflict.kind, conflict.name)).collect();
-            let start = format!(
-                "{target} cannot be restored as it was: what these resources were is gone: {}",
+        let (kind, message) = if all_gone {
+            let names: Vec<_> = shown.map(|conflict| format!("`{}`", conflict.name)).collect();
+            let message = format!(
+                "{target} cannot be restored as it was: the substrate of {}{more} is gone; add `--redeclare` to make it anew with the old parameters",
                 names.join(", ")
             );
-            (ErrorKind::SubstrateGone, start)
+            (ErrorKind::SubstrateGone, message)
         } else {
             let messages: Vec<_> = shown.map(|conflict| conflict.message.as_str()).collect();
-            let start = format!("{target} cannot be restored: {}", messages.join("; "));
-            (ErrorKind::RestoreConflict, start)
+            let message = format!("{target} cannot be restored: {}{more}", messages.join("; "));
+            (ErrorKind::RestoreConflict, message)
         };
-        if let Some(more @ 1..) = self.conflicts.len().checked_sub(NAMED) {
-            message += &format!(" and {more} more");
-        }
-        if all_gone {
-            message += "; to make them anew with their old parameters, add `--redeclare`";
-        }
         let listed = &self.conflicts[..self.conflicts.len().min(100)];
         let details = json!({ "conflicts": listed, "conflict_count": self.conflicts.len() });
         Err(Refusal::new(kind, message).with(details))
@@ -259,7 +256,9 @@ impl Restoration {
         let DeletedResource { snapshot, declared, needs } = resource;
         let subject = Subject::from(snapshot.resource.id);
         if !redeclare {
-            let message = format!("what resource `{name}` was is gone");
+            let message = format!(
+                "the substrate of resource `{name}` is gone; add `--redeclare` to make it anew with the old parameters"
+            );
             self.conflict(GONE, subject, name, message);
             return None;
         }
