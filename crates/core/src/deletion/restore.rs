@@ -327,7 +327,12 @@ impl Restoration {
             kind: deletion.target.kind,
             renamed: names.into_iter().collect(),
         })));
-        let after = Deletion { state: DeletionState::Restored, ..deletion.clone() };
+        // It could be restored until it was.
+        let after = Deletion {
+            state: DeletionState::Restored,
+            restorable_until: Some(*now),
+            ..deletion.clone()
+        };
         enter(commit, deletion, after, *now);
     }
 }

@@ -136,6 +136,8 @@ macro_rules! marks {
                 " WHERE deletion_id = $1 ORDER BY id LIMIT $2"
             ),
             concat!("SELECT count(*) AS found FROM ", $table, " WHERE deletion_id = $1"),
+        )
+        .named(
             concat!(
                 "SELECT id FROM ",
                 $table,
@@ -171,10 +173,13 @@ impl Marks {
         unmark: &'static str,
         members: &'static str,
         count: &'static str,
-        holder: &'static str,
-        rename: &'static str,
     ) -> Self {
-        Self { find, lock, mark, unmark, members, count, holder, rename }
+        Self { find, lock, mark, unmark, members, count, holder: "", rename: "" }
+    }
+
+    /// With the statements about names, which a restore needs.
+    pub(crate) const fn named(self, holder: &'static str, rename: &'static str) -> Self {
+        Self { holder, rename, ..self }
     }
 
     /// Ids and names of the rows that a deletion marked, `limit` at most, and how many

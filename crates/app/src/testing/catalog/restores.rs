@@ -122,7 +122,7 @@ impl World {
             ResourceFilter { project: Some(project.to_owned()), ..ResourceFilter::default() };
         let page = Page { after: None, limit: 100 };
         let found = self.store.broker.resource_list(&filter, page).await.expect("a list");
-        let rows = found.into_iter().map(|row| row.ok().expect("the row is valid"));
+        let rows = found.into_iter().map(|row| row.expect("the row is valid"));
         rows.map(|row| (row.resource.id, row.attempt.attempt(), row.attempt.phase())).collect()
     }
 

@@ -17,7 +17,11 @@ pub fn deletion(
     blockers: Vec<Blocker>,
     target: Option<&Explanation>,
 ) -> Explanation {
-    let since = deletion.done_at.unwrap_or(deletion.requested_at);
+    let since = match deletion.state {
+        DeletionState::Restored => deletion.restorable_until,
+        _ => deletion.done_at,
+    };
+    let since = since.unwrap_or(deletion.requested_at);
     let name = format!("deletion of {} {}", deletion.target.kind, deletion.name);
     let id = deletion.id.as_uuid();
     let mut found =
@@ -76,6 +80,8 @@ pub fn deletion(
             blockers: Vec::new(),
         });
     }
+    // What was restored has attempts that this deletion never saw.
+    let attempts = if deletion.state == DeletionState::Restored { &[] } else { attempts };
     let members: Vec<_> = attempts
         .iter()
         .map(|line| {

@@ -74,7 +74,7 @@ port! {
             rule: &mut RestoreRule<'_>,
         ) -> Result<(), Error> {
             let key = restore::Restoring { blueprints: &self.blueprints, id, renames };
-            self.decided(key, rule).await
+            Box::pin(self.decided(key, rule)).await
         }
 
         async fn protection_decide(
