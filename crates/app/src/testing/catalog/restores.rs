@@ -431,3 +431,28 @@ pub(super) async fn restore_with_declare_of_the_handle(world: &Arc<World>) {
     }
     assert_eq!(world.live_in(&project).await.len(), 1);
 }
+
+/// It is there, or deleted again by another deletion.
+pub(super) async fn restore_with_delete(world: &Arc<World>) {
+    let named = world.fresh_name("project");
+    let project = world.create_project(&named).await.expect("a project").to_string();
+    let id = world.delete_project(&named).await.expect("a deletion");
+    let (a, b, of_delete) = (Arc::clone(world), Arc::clone(world), project.clone());
+    let (restored, deleted) =
+        at_once(
+            async move { a.restore(id).await },
+            async move { b.delete_project(&of_delete).await },
+        )
+        .await;
+    restored.expect("nothing is in its way");
+    assert_eq!(world.deletion(id).await.state, DeletionState::Restored);
+    match deleted {
+        Ok(again) => {
+            assert_ne!(again, id);
+            assert!(!world.is_live::<Project>(&project).await);
+            world.restore(again).await.expect("it comes back once more");
+        }
+        error => assert_eq!(refused(error), ErrorKind::ProjectNotFound),
+    }
+    assert!(world.is_live::<Project>(&project).await);
+}

@@ -63,6 +63,7 @@ pub(in crate::testing) async fn races(world: &Arc<World>) {
     cluster_races::delete_with_the_end_of_a_namespace(world).await;
     restores::restore_with_create_of_the_same_name(world).await;
     restores::restore_with_restore(world).await;
+    restores::restore_with_delete(world).await;
     restores::restore_with_delete_of_its_project(world).await;
     restores::restore_with_declare_of_the_handle(world).await;
     raced::two_requests_with_one_key(world).await;
