@@ -30,6 +30,11 @@ pub(crate) trait Row: Serialize {
 pub(crate) trait Detail: Serialize {
     fn facts(&self) -> Facts;
 
+    /// The deletion that it carries while it is not deleted.
+    fn open_deletion(&self) -> Option<&str> {
+        None
+    }
+
     /// Text below the facts that must not be wrapped, such as a secret to copy.
     fn note(&self) -> Option<String> {
         None

@@ -9,6 +9,7 @@ use slipway_wire::operations::Explanation;
 use crate::arguments::{NamedDeleteArguments, Output};
 use crate::catalog::relabel::Relabelling;
 use crate::client::{Client, Listed, Listing};
+use crate::deletion::restore;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::kind::{Detail, Kind, Row, details, table};
@@ -58,7 +59,10 @@ impl Session<'_> {
 
     pub(crate) async fn get<K: Kind>(&mut self, reference: &str) -> Result<(), Error> {
         match self.client.get::<K>(&[K::PATH, reference]).await {
-            Ok(found) => self.show_details(&found),
+            Ok(found) => {
+                restore::lead(self, &found).await?;
+                self.show_details(&found);
+            }
             Err(error) => return Err(suggest::reference(&self.client, error, reference).await),
         }
         Ok(())
@@ -69,6 +73,7 @@ impl Session<'_> {
         path: &[&str],
     ) -> Result<(), Error> {
         let found: D = self.client.get(path).await?;
+        restore::lead(self, &found).await?;
         self.show_details(&found);
         Ok(())
     }

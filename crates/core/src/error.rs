@@ -70,6 +70,12 @@ closed_set!(
         PlanExpired => "plan_expired",
         /// Another deletion came from the plan.
         PlanUsed => "plan_used",
+        /// The deletion is not done, or its members are not kept any more.
+        NotRestorable => "not_restorable",
+        /// A name is taken, or something that is needed is deleted itself.
+        RestoreConflict => "restore_conflict",
+        /// A resource can only be restored as a new attempt.
+        SubstrateGone => "substrate_gone",
         /// The project is being deleted, or will be.
         ProjectLeaving => "project_leaving",
         /// A deletion of it is scheduled or under way.

@@ -115,6 +115,9 @@ pub(crate) const fn status(kind: ErrorKind, in_path: bool) -> StatusCode {
         | ErrorKind::PlanStale
         | ErrorKind::PlanExpired
         | ErrorKind::PlanUsed
+        | ErrorKind::NotRestorable
+        | ErrorKind::RestoreConflict
+        | ErrorKind::SubstrateGone
         | ErrorKind::ProjectLeaving
         | ErrorKind::Leaving
         | ErrorKind::NotEnrolling

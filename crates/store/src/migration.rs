@@ -85,6 +85,7 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
     migration!(19, "deletion_plans", "0019_deletion_plans", min_reader: 17),
     // Stops a caller, whom an older reader would let through.
     migration!(20, "deletion_brakes", "0020_deletion_brakes", min_reader: 20),
+    migration!(21, "deletion_names", "0021_deletion_names", min_reader: 20),
     // Remembers who has read a key, which an older reader would forget at a rotation.
     migration!(24, "access_key_owners", "0024_access_key_owners", min_reader: 24),
     // Asks for the approval of a second person, which an older reader would not.

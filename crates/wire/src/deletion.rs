@@ -2,6 +2,8 @@
 
 pub mod plan;
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -20,6 +22,8 @@ pub struct Deletion {
     pub requested_by: String,
     pub reason: String,
     /// The project that the target is or belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project_id: Option<String>,
     /// The deletion that took this one over.
@@ -78,6 +82,66 @@ pub struct ReleaseBrake {
     /// How long it deletes uncounted; 10 minutes if not given, 1 hour at most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seconds: Option<u64>,
+}
+
+/// Brings back what a deletion took.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RestoreDeletion {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// The name that what was deleted comes back with; its old one if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rename: Option<String>,
+    /// New names of resources that were deleted with their project, by their old ones.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub rename_members: BTreeMap<String, String>,
+    /// Make resources anew, with their old parameters: what they were is gone.
+    #[serde(default)]
+    pub redeclare: bool,
+    /// Change nothing; answer what would come back and what is in its way.
+    #[serde(default)]
+    pub dry_run: bool,
+}
+
+/// What came back, or would.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Restore {
+    pub deletion: Deletion,
+    pub dry_run: bool,
+    /// The first of them.
+    pub restored: Vec<RestoredMember>,
+    pub restored_count: u64,
+    /// What is in the way of it; only of a dry run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conflicts: Vec<RestoreConflict>,
+    #[serde(default)]
+    pub conflict_count: u64,
+}
+
+/// One thing that comes back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RestoredMember {
+    pub kind: String,
+    /// The name it comes back with.
+    pub name: String,
+    pub id: String,
+    /// The number of the attempt that follows, if it is a resource.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempt: Option<i32>,
+}
+
+/// One thing that is in the way of a restore.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RestoreConflict {
+    /// `name_taken`, `needed_deleted`, `leaving`, `substrate_gone`, `cluster_in_use`, or why
+    /// a declaration would be refused.
+    pub code: String,
+    pub kind: String,
+    pub id: String,
+    pub name: String,
+    /// What it is, and what to do about it.
+    pub message: String,
 }
 
 /// The protection of one thing from deletion.

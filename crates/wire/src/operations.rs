@@ -23,6 +23,9 @@ pub struct Explanation {
     /// How it failed, if it is an attempt that did, or a resource whose current one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
+    /// That it will be deleted, when, and how to keep it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub notice: Option<String>,
     /// What a person can do about the state itself; blockers have their own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remedies: Vec<Remedy>,
@@ -105,9 +108,25 @@ pub struct InstallationStatus {
     pub leaks: BTreeMap<String, u64>,
     /// Keys that the deletion brake stopped.
     pub brakes: Vec<String>,
+    /// Deletions whose grace lasts.
+    #[serde(default)]
+    pub scheduled_deletions: u64,
+    /// The one that begins first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_deletion: Option<NextDeletion>,
     pub clusters: Vec<ClusterStatus>,
     /// The loops of the replica that answers.
     pub loops: Vec<LoopStatus>,
+}
+
+/// A deletion that will begin.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct NextDeletion {
+    pub id: String,
+    pub kind: String,
+    /// The name of what is deleted.
+    pub name: String,
+    pub scheduled_for: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

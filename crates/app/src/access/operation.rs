@@ -105,6 +105,7 @@ operations! {
     // Stores what was read and changes nothing. Its target asks for the role of its deletion.
     DeletionPlan            Operator Project      -;
     PlanApprove             Operator Project      "plan.approve";
+    DeletionRestore         Operator Project      "deletion.restore";
     ProtectionRead          Viewer   Project      -;
     ProtectionSet           Operator Project      "protection.set";
     ProtectionRemove        Admin    Project      "protection.remove";

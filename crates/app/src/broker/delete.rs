@@ -40,7 +40,7 @@ pub async fn delete(
     tracing::info!(resource_id = %id, %deletion_id, "deletion accepted");
     context.meter.transitioned(&transitioned);
     if waits {
-        wake(context).await?;
+        wake(context).await;
     }
     context.wakes.wake();
     Ok(deletion_id)

@@ -8,4 +8,5 @@ pub mod plan;
 pub mod protection;
 pub mod read;
 pub mod request;
+pub mod restore;
 pub mod run;

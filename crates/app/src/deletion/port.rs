@@ -12,12 +12,13 @@ use slipway_core::deletion::leak::{Claimant, Finding, Leak, LeakRecord, LeakSnap
 use slipway_core::deletion::orphans::LeakCommit;
 use slipway_core::deletion::plan::Plan;
 use slipway_core::deletion::protection::{Protection, ProtectionSnapshot};
-use slipway_core::deletion::record::Deletion;
+use slipway_core::deletion::record::{Deletion, DeletionState};
 use slipway_core::deletion::request::DeletionSnapshot;
+use slipway_core::deletion::restore::{Renames, RestoreSnapshot};
 use slipway_core::ids::{
     ApiKeyId, ClusterId, DeletionId, LeakRecordId, PlanId, ProjectId, ProvisionedResourceId,
 };
-use slipway_core::subject::Subject;
+use slipway_core::subject::{Subject, SubjectKind};
 use slipway_core::time::Timestamp;
 use uuid::Uuid;
 
@@ -54,6 +55,30 @@ pub struct Member {
     pub name: String,
 }
 
+/// Which deletions to list.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DeletionFilter {
+    /// Of the project itself, its resources and their attempts.
+    pub own: Option<ProjectId>,
+    /// The same, by the name or id of a project that may be deleted.
+    pub project: Option<String>,
+    pub state: Option<DeletionState>,
+    pub kind: Option<SubjectKind>,
+    /// The name or the id of what is deleted.
+    pub name: Option<String>,
+    pub requested_by: Option<String>,
+    /// Only those that can be restored now.
+    pub restorable: bool,
+}
+
+/// The deletions whose grace lasts.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Scheduled {
+    pub count: u64,
+    /// The one that begins first.
+    pub next: Option<Deletion>,
+}
+
 /// Which leaks to list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LeakFilter {
@@ -64,6 +89,7 @@ pub struct LeakFilter {
 
 /// Called inside the transaction, maybe twice.
 pub type DeletionRule<'a> = Rule<'a, DeletionSnapshot>;
+pub type RestoreRule<'a> = Rule<'a, RestoreSnapshot>;
 pub type ProtectionRule<'a> = Rule<'a, ProtectionSnapshot>;
 pub type PlanRule<'a> = Rule<'a, PlanSnapshot>;
 pub type BrakeRule<'a> = Rule<'a, BrakeSnapshot>;
@@ -74,14 +100,22 @@ port! {
 pub trait DeletionStore, intercepted by DeletionIntercept {
     async fn deletion_fetch(&self, id: DeletionId) -> Result<Option<Deletion>, Error>;
 
-    async fn deletion_list(&self, page: Page<DeletionId>) -> Result<Listed<Deletion>, Error>;
-
-    /// Deletions of the project itself, its resources and their attempts.
-    async fn deletion_list_in(
+    async fn deletion_list(
         &self,
-        project: ProjectId,
+        filter: &DeletionFilter,
         page: Page<DeletionId>,
     ) -> Result<Listed<Deletion>, Error>;
+
+    /// How many deletions are scheduled, and which is next.
+    async fn deletion_scheduled(&self) -> Result<Scheduled, Error>;
+
+    /// Decides about the restore of a deletion, its members and its record locked.
+    async fn restore_decide(
+        &self,
+        id: DeletionId,
+        renames: &Renames,
+        rule: &mut RestoreRule<'_>,
+    ) -> Result<(), Error>;
 
     /// Decides about one deletion, its target and its record locked.
     async fn deletion_decide(

@@ -7,7 +7,7 @@ use slipway_core::ids::DeletionId;
 use crate::access::authorise::{Caller, Operation, authorise};
 use crate::access::port::Owned;
 use crate::access::reach::{not_found, reach};
-use crate::deletion::port::Members;
+use crate::deletion::port::{DeletionFilter, Members};
 use crate::ports::Listed;
 use crate::ports::store::Page;
 use crate::{Context, Error};
@@ -41,11 +41,10 @@ pub async fn deletion_with_members(
 pub async fn deletions(
     context: &Context,
     caller: &Caller,
+    filter: DeletionFilter,
     page: Page<DeletionId>,
 ) -> Result<Listed<Deletion>, Error> {
     authorise(caller, Operation::DeletionRead)?;
-    Ok(match caller.project {
-        Some(own) => context.stores.deletion.deletion_list_in(own, page).await?,
-        None => context.stores.deletion.deletion_list(page).await?,
-    })
+    let filter = DeletionFilter { own: caller.project, ..filter };
+    Ok(context.stores.deletion.deletion_list(&filter, page).await?)
 }

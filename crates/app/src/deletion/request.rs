@@ -93,7 +93,7 @@ pub async fn delete<K: DeletableKind>(
     if let Some(refused) = refused {
         return Err(refused.into());
     }
-    wake(context).await?;
+    wake(context).await;
     Ok(deletion_id)
 }
 
@@ -115,11 +115,13 @@ pub(crate) fn subject<K: DeletableKind>(
 }
 
 /// After a deletion was requested, changed or cancelled: its loop goes on now, in whatever
-/// replica.
-pub(crate) async fn wake(context: &Context) -> Result<(), Error> {
-    context.stores.operations.task_wake(Runner::TASK).await?;
+/// replica. The change is committed, so a failure here is no answer to it: the loop finds it
+/// by itself at its next pass.
+pub(crate) async fn wake(context: &Context) {
+    if let Err(error) = context.stores.operations.task_wake(Runner::TASK).await {
+        tracing::warn!(%error, "the loop over deletions was not woken; it comes later by itself");
+    }
     wake_loops(context);
-    Ok(())
 }
 
 /// The loops of this process, after something was marked or taken down.
@@ -142,5 +144,6 @@ pub async fn cancel(
     let reason = Reason::parse(reason.unwrap_or(NO_REASON)).map_err(Refusal::from)?;
     let mut rule = |snapshot: &_| cancel::cancel(snapshot, &reason, &actor);
     context.stores.deletion.deletion_decide(id, &mut rule).await?;
-    wake(context).await
+    wake(context).await;
+    Ok(())
 }

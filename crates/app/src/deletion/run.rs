@@ -4,8 +4,10 @@
 
 use std::sync::Arc;
 
+use serde_json::Value;
 use slipway_core::access::audit::Actor;
 use slipway_core::blocker::{Blocker, BlockerCode};
+use slipway_core::broker::decide::Outcome;
 use slipway_core::broker::delete;
 use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::broker::transition::transitions;
@@ -19,6 +21,7 @@ use slipway_core::deletion::record::Deletion;
 use slipway_core::deletion::request::{self, DeletionSnapshot};
 use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::ids::{CloudCredentialId, DeletionId, ProjectId, ResourceId, Revision};
+use slipway_core::operations::control::Mode;
 use slipway_core::placement::cluster::Cluster;
 use slipway_core::subject::SubjectKind;
 
@@ -101,9 +104,12 @@ impl Runner {
     /// Begins a scheduled deletion, or shows why it cannot.
     async fn begin(&self, deletion: &Deletion, passed: &mut Passed) -> Result<(), Error> {
         // The start of a teardown revokes a token, which is a write to the registry.
-        let Ok(permit) = self.permits.enter(&self.context.stores).await? else {
-            passed.withheld = true;
-            return Ok(());
+        let permit = match self.permits.enter(&self.context.stores).await? {
+            Ok(permit) => permit,
+            Err(mode) => {
+                passed.withheld = true;
+                return self.show_withheld(deletion.id, &mode).await;
+            }
         };
         let mode = permit.revision();
         let target = deletion.target.id;
@@ -225,16 +231,36 @@ impl Runner {
 
     /// Shows why a deletion does not begin; with no refusal, that nothing is in its way.
     async fn show(&self, id: DeletionId, refusal: Option<&Refusal>) -> Result<(), Error> {
+        let shown = refusal.map(|refusal| {
+            let evidence = serde_json::json!({ "code": refusal.kind.code() });
+            (BlockerCode::DeletionRefused, refusal.message.clone(), evidence)
+        });
+        self.show_blocker(id, shown).await
+    }
+
+    /// Shows that the mode withholds the beginning.
+    async fn show_withheld(&self, id: DeletionId, mode: &Mode) -> Result<(), Error> {
+        let Some(Outcome::Withheld { code, message, evidence }) = mode.withholds("delete") else {
+            return Ok(());
+        };
+        self.show_blocker(id, Some((code, message, evidence))).await
+    }
+
+    async fn show_blocker(
+        &self,
+        id: DeletionId,
+        shown: Option<(BlockerCode, String, Value)>,
+    ) -> Result<(), Error> {
         let store = &self.context.stores.deletion;
         let before = store.deletion_blockers(id).await?;
         let since = before.first().map_or_else(|| self.context.clock.now(), |one| one.since);
-        let blockers: Vec<Blocker> = refusal
+        let blockers: Vec<Blocker> = shown
             .into_iter()
-            .map(|refusal| Blocker {
-                code: BlockerCode::DeletionRefused,
-                message: refusal.message.clone(),
+            .map(|(code, message, evidence)| Blocker {
+                code,
+                message,
                 since,
-                evidence: serde_json::json!({ "code": refusal.kind.code() }),
+                evidence,
                 next_retry_at: None,
             })
             .collect();
@@ -243,8 +269,8 @@ impl Runner {
         if unchanged {
             return Ok(());
         }
-        if let Some(refusal) = refusal {
-            tracing::warn!(deletion_id = %id, %refusal, "a deletion is due and was refused");
+        if let Some(blocker) = blockers.first() {
+            tracing::warn!(deletion_id = %id, message = blocker.message, "a deletion is due and waits");
         }
         store.deletion_block(id, &blockers).await
     }

@@ -314,7 +314,12 @@ async fn project(
     };
     let of = AttemptFilter { project: Some(project.id), ..AttemptFilter::default() };
     let facts = facts(context, of, cluster.as_ref().map(|cluster| cluster.id)).await?;
-    Ok(explain::project(&project, assignment.as_ref(), cluster.as_ref(), &facts))
+    let deletion = match project.deletion_id {
+        Some(id) => context.stores.deletion.deletion_fetch(id).await?,
+        None => None,
+    };
+    let (placed, deletion) = (assignment.as_ref(), deletion.as_ref());
+    Ok(explain::project(&project, placed, cluster.as_ref(), deletion, &facts))
 }
 
 async fn cluster(

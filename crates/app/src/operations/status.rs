@@ -7,6 +7,7 @@ use slipway_core::placement::cluster::Cluster;
 
 use crate::access::authorise::{Caller, Operation, authorise};
 use crate::deletion::leaks;
+use crate::deletion::port::Scheduled;
 use crate::kind::ShowDeleted;
 use crate::operations::port::Counts;
 use crate::ports::store::Page;
@@ -19,6 +20,7 @@ pub struct Status {
     pub leaks: BTreeMap<String, u64>,
     /// Keys that the deletion brake stopped, by name.
     pub brakes: Vec<String>,
+    pub scheduled: Scheduled,
     /// Each with the wait of its longest due row.
     pub clusters: Vec<(Cluster, Option<Duration>)>,
 }
@@ -44,6 +46,7 @@ pub async fn status(context: &Context, caller: &Caller) -> Result<Status, Error>
         counts: stores.operations.counts(context.settings.claimed_within).await?,
         leaks: leaks::open_counts(context).await?,
         brakes: brakes.into_iter().map(|brake| brake.name).collect(),
+        scheduled: stores.deletion.deletion_scheduled().await?,
         clusters: clusters
             .items
             .into_iter()

@@ -22,6 +22,7 @@ use crate::access::port::KeyTarget;
 use crate::access::port::Owned;
 use crate::access::port::{AuditFilter, AuditOrder};
 use crate::broker::port::ResourceKey;
+use crate::deletion::port::DeletionFilter;
 use crate::ports::store::{Error, Page};
 use crate::testing::world::{World, operator, refused};
 
@@ -298,10 +299,11 @@ async fn what_belongs_to_a_project_is_told_apart(world: &World) {
     let after = Page { after: Some(events[0].position), limit: 1 };
     assert_eq!(store.events.event_list_in(own_id, after).await.expect("a page")[..], events[1..2]);
     let page = Page { after: None, limit: ALL };
-    let deletions = store.deletion.deletion_list_in(own_id, page).await.expect("a list");
+    let own = DeletionFilter { own: Some(own_id), ..DeletionFilter::default() };
+    let deletions = store.deletion.deletion_list(&own, page).await.expect("a list");
     assert_eq!(deletions.iter().map(|found| found.id).collect::<Vec<_>>(), [deletion]);
     let page = Page { after: Some(deletion), limit: ALL };
-    assert_eq!(store.deletion.deletion_list_in(own_id, page).await.expect("a list").items, []);
+    assert_eq!(store.deletion.deletion_list(&own, page).await.expect("a list").items, []);
     let page = Page { after: None, limit: ALL };
     assert_eq!(store.nodes.node_list_in(own_id, page).await.expect("a list").items, []);
     let nodes = store.nodes.node_list(page).await.expect("a list");

@@ -9,6 +9,7 @@ use slipway_core::ids::{DeletionId, NodeId};
 
 use super::world::{Declared, World};
 use crate::broker::port::ResourceFilter;
+use crate::deletion::port::DeletionFilter;
 use crate::deletion::port::LeakFilter;
 use crate::events::port::PositionedEvent;
 use crate::ports::store::Page;
@@ -68,7 +69,10 @@ impl World {
         let deletions = self
             .store
             .deletion
-            .deletion_list(Page { after: Some(mark.deletion), limit: 1_000 })
+            .deletion_list(
+                &DeletionFilter::default(),
+                Page { after: Some(mark.deletion), limit: 1_000 },
+            )
             .await
             .expect("a list of deletions");
         let of_resource =

@@ -328,6 +328,10 @@ impl Detail for Resource {
 
 /// Includes the observation and the history; `-o yaml` shows all of it.
 impl Detail for ResourceDetail {
+    fn open_deletion(&self) -> Option<&str> {
+        self.resource.deletion_id.as_deref().filter(|_| self.resource.deleted_at.is_none())
+    }
+
     fn facts(&self) -> Facts {
         /// Number of transitions and of attempts that are shown.
         const SHOWN: usize = 6;

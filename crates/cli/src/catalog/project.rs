@@ -90,6 +90,10 @@ impl Row for Project {
 }
 
 impl Detail for Project {
+    fn open_deletion(&self) -> Option<&str> {
+        self.deletion_id.as_deref().filter(|_| self.deleted_at.is_none())
+    }
+
     fn facts(&self) -> Facts {
         vec![
             ("name", Some(self.name.clone())),

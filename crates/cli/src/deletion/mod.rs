@@ -5,3 +5,4 @@ pub(crate) mod leak;
 pub(crate) mod plan;
 pub(crate) mod protection;
 pub(crate) mod record;
+pub(crate) mod restore;

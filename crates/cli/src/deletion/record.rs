@@ -1,9 +1,13 @@
 //! `slipway deletion …`: the one record of each removal.
 
-use clap::Subcommand;
+use clap::builder::PossibleValuesParser;
+use clap::{Args, Subcommand};
+use slipway_core::deletion::record::DeletionState;
 use slipway_wire::deletion::{CancelDeletion, Deletion};
 
 use crate::arguments::{IdArguments, PageArguments};
+use crate::client::Listing;
+use crate::deletion::restore::{self, RestoreArguments};
 use crate::error::Error;
 use crate::kind::{Cells, Detail, Facts, Kind, Row};
 use crate::output::{name_and_id, optional_time, or_dash, time};
@@ -11,8 +15,9 @@ use crate::session::Session;
 
 #[derive(Debug, Clone, Subcommand)]
 pub enum DeletionCommand {
-    /// List deletions
-    List(PageArguments),
+    /// List deletions, all or some: WHEN is when a scheduled one begins, until when one that is
+    /// done can be restored, else when it was asked for
+    List(Box<DeletionListArguments>),
     /// Show one deletion
     Get(IdArguments),
     /// Cancel a deletion before its grace ends: everything stays as it is
@@ -23,33 +28,92 @@ pub enum DeletionCommand {
         #[arg(long)]
         reason: Option<String>,
     },
+    /// Bring back what a deletion took: its members, all of them or none
+    Restore(Box<RestoreArguments>),
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct DeletionListArguments {
+    /// Only those in this state
+    #[arg(long, value_parser = PossibleValuesParser::new(DeletionState::ALL.iter().map(|state| state.as_str())))]
+    pub state: Option<String>,
+    /// Only of things of this kind, such as project or resource
+    #[arg(long)]
+    pub kind: Option<String>,
+    /// Only of this project and what is in it (name or id); it may be deleted itself
+    #[arg(long)]
+    pub project: Option<String>,
+    /// Only of something with this name, or of the thing with this id
+    #[arg(long)]
+    pub name: Option<String>,
+    /// Only those that this key asked for, such as key:admin
+    #[arg(long)]
+    pub requested_by: Option<String>,
+    /// Only those that can be restored now
+    #[arg(long)]
+    pub restorable: bool,
+    #[command(flatten)]
+    pub page: PageArguments,
+}
+
+impl From<DeletionListArguments> for Listing {
+    fn from(list: DeletionListArguments) -> Self {
+        Self::from(list.page)
+            .with("state", list.state)
+            .with("kind", list.kind)
+            .with("project", list.project)
+            .with("name", list.name)
+            .with("requested_by", list.requested_by)
+            .with("restorable", list.restorable.then_some("true"))
+    }
 }
 
 pub(crate) const EXAMPLES: &[&str] = &[
     "slipway deletion list --limit 20",
     "slipway deletion get 0192f0c1-2b3c",
+    "slipway deletion list --state scheduled",
+    "slipway deletion list --restorable --project shop",
     "slipway deletion cancel 0192f0c1-2b3c --reason needed",
+    "slipway deletion restore 0192f0c1-2b3c --dry-run",
+    "slipway deletion restore project shop --redeclare --reason needed",
+    "slipway deletion restore cloud berlin --rename berlin-2",
 ];
 
 impl Kind for Deletion {
     const PATH: &'static str = "deletions";
 }
 
+/// The time that matters in this state: when it begins, until when it can be restored, else
+/// when it was asked for.
+fn when(deletion: &Deletion) -> String {
+    let next = match deletion.state.as_str() {
+        "scheduled" => deletion.scheduled_for.as_ref(),
+        "done" => deletion.restorable_until.as_ref(),
+        _ => None,
+    };
+    next.unwrap_or(&deletion.requested_at).clone()
+}
+
 impl Row for Deletion {
     fn cells(&self) -> Cells {
         vec![
             ("ID", self.id.clone()),
-            ("TARGET", self.target.as_ref().unwrap_or(&self.target_id).clone()),
             ("KIND", self.kind.clone()),
+            ("NAME", self.target.as_ref().unwrap_or(&self.target_id).clone()),
+            ("PROJECT", or_dash(self.project.as_deref())),
             ("STATE", self.state.clone()),
-            ("AGE", self.requested_at.clone()),
+            ("WHEN", when(self)),
             ("BY", self.requested_by.clone()),
             ("REASON", self.reason.clone()),
         ]
     }
 
     fn wide(&self) -> Cells {
-        vec![("DONE", or_dash(self.done_at.as_deref())), ("TARGET ID", self.target_id.clone())]
+        vec![
+            ("AGE", self.requested_at.clone()),
+            ("DONE", or_dash(self.done_at.as_deref())),
+            ("TARGET ID", self.target_id.clone()),
+        ]
     }
 }
 
@@ -83,11 +147,12 @@ impl Detail for Deletion {
 
 pub(crate) async fn run(session: &mut Session<'_>, command: DeletionCommand) -> Result<(), Error> {
     match command {
-        DeletionCommand::List(page) => session.list::<Deletion>(page).await,
+        DeletionCommand::List(list) => session.list::<Deletion>(*list).await,
         DeletionCommand::Get(arguments) => session.get::<Deletion>(&arguments.id).await,
         DeletionCommand::Cancel { deletion, reason } => {
             let path = [Deletion::PATH, &deletion.id, "cancel"];
             session.post::<Deletion>(&path, &CancelDeletion { reason }).await
         }
+        DeletionCommand::Restore(arguments) => Box::pin(restore::run(session, *arguments)).await,
     }
 }

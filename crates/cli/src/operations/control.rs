@@ -190,11 +190,22 @@ impl Detail for Overview {
             ("nodes", Some(format!("{registered} registered, {silent} silent"))),
             ("leaks", listed(&status.leaks)),
             ("brakes on", Some(status.brakes.join(", ")).filter(|keys| !keys.is_empty())),
+            ("scheduled deletions", scheduled(status)),
             ("clusters", Some(clusters.join("; "))),
             ("loops here", Some(loops.join("; "))),
         ]);
         facts
     }
+}
+
+/// `2; next: project shop at 2026-01-31 12:00:00Z`, if there are any.
+fn scheduled(status: &InstallationStatus) -> Option<String> {
+    let next = status.next_deletion.as_ref().map(|next| {
+        let at = next.scheduled_for.as_deref().map(time).unwrap_or_default();
+        format!("; next: {} {} at {at}", next.kind, next.name)
+    });
+    (status.scheduled_deletions > 0)
+        .then(|| format!("{}{}", status.scheduled_deletions, next.unwrap_or_default()))
 }
 
 fn cluster(found: &ClusterStatus) -> String {

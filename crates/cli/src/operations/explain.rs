@@ -112,6 +112,7 @@ pub(crate) fn text(explanation: &Explanation) -> String {
         node::silence(explanation.node.as_ref()),
         time(&explanation.since)
     )];
+    lines.extend(explanation.notice.as_ref().map(|notice| format!("Note: {}.", clean(notice))));
     if let Some(failure) = &explanation.failure {
         lines.push(format!("It failed at {}: {}", time(&failure.at), clean(&failure.reason)));
     }

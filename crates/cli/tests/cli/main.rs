@@ -13,4 +13,5 @@ mod events;
 mod exits;
 mod leaks;
 mod plans;
+mod restores;
 mod waiting;

@@ -54,6 +54,7 @@ pub const VERBS: &[&str] = &[
     "deletion.cancel",
     "deletion.done",
     "deletion.reschedule",
+    "deletion.restore",
     "deletion.start",
     "label.define",
     "label.delete",

@@ -216,31 +216,38 @@ pub(crate) fn release(commit: &mut Commit, snapshot: &ResourceSnapshot, actor: &
         enter(commit, deletion, deletion.clone().done(now), now);
     }
     if let Some(next) = successor {
-        let changed = retry::changed(&snapshot.attempt, &next);
-        let requested = event::announce(event::REQUESTED, &next, Revision::FIRST, now);
-        commit.events.push(Event { changed: changed.clone(), ..requested });
-        commit.wakes.push(next.id().into());
-        let subject = subject(&next, Revision::FIRST);
-        let mut follows = json!({ "attempt": next.attempt(), "follows": snapshot.attempt.id() });
-        if !changed.is_empty() {
-            follows["changed"] = json!(changed);
-        }
-        let change = StateChange {
-            subject: next.id().into(),
-            revision: Revision::FIRST,
-            at: now,
-            from: None,
-            to: next.phase().as_str(),
-            why: format!(
-                "attempt {} follows attempt {}",
-                next.attempt(),
-                snapshot.attempt.attempt()
-            ),
-        };
-        let entry = AuditEntry::new("provisioned_resource.follow", actor, subject, now);
-        commit.audit.push(entry.with(follows).changing(change));
-        commit.writes.push(Write::Broker(BrokerWrite::AttemptInsert(next)));
+        follow(commit, &snapshot.attempt, &next, actor, now);
     }
+}
+
+/// Writes the attempt that follows one that is gone, and announces it.
+pub(crate) fn follow(
+    commit: &mut Commit,
+    gone: &ProvisionedResource,
+    next: &ProvisionedResource,
+    actor: &Actor,
+    now: Timestamp,
+) {
+    let changed = retry::changed(gone, next);
+    let requested = event::announce(event::REQUESTED, next, Revision::FIRST, now);
+    commit.events.push(Event { changed: changed.clone(), ..requested });
+    commit.wakes.push(next.id().into());
+    let subject = subject(next, Revision::FIRST);
+    let mut follows = json!({ "attempt": next.attempt(), "follows": gone.id() });
+    if !changed.is_empty() {
+        follows["changed"] = json!(changed);
+    }
+    let change = StateChange {
+        subject: next.id().into(),
+        revision: Revision::FIRST,
+        at: now,
+        from: None,
+        to: next.phase().as_str(),
+        why: format!("attempt {} follows attempt {}", next.attempt(), gone.attempt()),
+    };
+    let entry = AuditEntry::new("provisioned_resource.follow", actor, subject, now);
+    commit.audit.push(entry.with(follows).changing(change));
+    commit.writes.push(Write::Broker(BrokerWrite::AttemptInsert(next.clone())));
 }
 
 /// The evidence for a transition, in words.

@@ -12,6 +12,7 @@ pub mod plan;
 pub mod protection;
 pub mod record;
 pub mod request;
+pub mod restore;
 pub mod write;
 
 pub use write::DeletionWrite;

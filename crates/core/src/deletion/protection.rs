@@ -74,10 +74,11 @@ pub fn check(protections: &[Protection], now: Timestamp) -> Result<(), Refusal> 
         named.push(format!("{} more", holding.len() - NAMED));
     }
     let verb = if holding.len() == 1 { "is" } else { "are" };
+    let whose = if holding.len() == 1 { String::new() } else { format!("{} ", first.shown()) };
     let message = format!(
-        "{} {verb} protected ({} by {}: {}); if it may go, take the protection away with `slipway protection remove {} {}`, or lift it for some minutes with `slipway protection lift`",
+        "{} {verb} protected ({}by {}: {}); if it may go, take the protection away with `slipway protection remove {} {}`, or lift it for some minutes with `slipway protection lift`",
         named.join(", "),
-        first.shown(),
+        whose,
         first.set_by,
         first.reason,
         first.subject.kind,

@@ -25,6 +25,9 @@ pub enum DeletionWrite {
     /// its children to themselves. Names what is deleted: that, and what may be in it,
     /// can carry the id.
     Unmark(DeletionId, SubjectKind),
+    /// Gives new names, then takes the marks from every row that carries the id. The
+    /// deletions of others, also of children that this one took over, stay as they are.
+    Restore(Restored),
     /// Inserts or replaces the protection of its subject.
     Protect(Protection),
     Unprotect(Subject),
@@ -55,6 +58,15 @@ pub struct Mark {
 pub struct Members {
     pub project: ProjectId,
     pub deletion_id: DeletionId,
+}
+
+/// The members of a deletion as they come back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Restored {
+    pub deletion_id: DeletionId,
+    /// What was deleted: that, and what may be in it, can carry the id.
+    pub kind: SubjectKind,
+    pub renamed: Vec<(Subject, String)>,
 }
 
 /// Writes a new deletion and announces its first state.

@@ -107,6 +107,8 @@ pub struct Explanation {
     /// Its phase, where it has one.
     pub state: String,
     pub since: Timestamp,
+    /// That it will be deleted, when, and how to keep it.
+    pub notice: Option<String>,
     /// What must happen for the state to change. `None` if nothing has to.
     pub waiting_for: Option<String>,
     /// When the wait becomes a blocker.
@@ -153,6 +155,7 @@ impl Explanation {
             name: name.into(),
             state: state.into(),
             since,
+            notice: None,
             waiting_for: None,
             deadline: None,
             overdue: false,

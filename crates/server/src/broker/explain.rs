@@ -47,6 +47,7 @@ fn document(found: domain::Explanation, now: Timestamp) -> Explanation {
         name: found.name,
         state: found.state,
         since: found.since.to_string(),
+        notice: found.notice,
         waiting_for: found.waiting_for,
         deadline: text(found.deadline),
         overdue: found.overdue,

@@ -2,17 +2,29 @@
 
 use axum::Json;
 use axum::http::StatusCode;
-use slipway_app::deletion::port::Members;
+use slipway_app::deletion::port::{DeletionFilter, Members};
 use slipway_app::deletion::{read, request};
-use slipway_core::deletion::record;
+use slipway_core::deletion::record::{self, DeletionState};
 use slipway_core::ids::DeletionId;
+use slipway_core::subject::SubjectKind;
 use slipway_wire::deletion::{CancelDeletion, Deletion, DeletionMember};
 
 use crate::request::{Answered, Body, Call, Id, Referring, Untagged, located, text};
 
 pub(super) async fn list(call: Call) -> Answered {
     let page = call.query.page()?;
-    let found = read::deletions(&call.context, &call.caller, page).await?;
+    let parse_state = |text| DeletionState::parse_field("state", text);
+    let parse_kind = |text| SubjectKind::parse_field("kind", text);
+    let filter = DeletionFilter {
+        own: None,
+        project: call.query.text("project"),
+        state: call.query.get("state").map(parse_state).transpose()?,
+        kind: call.query.get("kind").map(parse_kind).transpose()?,
+        name: call.query.text("name"),
+        requested_by: call.query.text("requested_by"),
+        restorable: call.query.flag("restorable")?,
+    };
+    let found = read::deletions(&call.context, &call.caller, filter, page).await?;
     call.named_page(found.map(document), page.limit).await
 }
 
@@ -36,7 +48,10 @@ pub(crate) async fn answer(call: &Call, status: StatusCode, id: DeletionId) -> A
 }
 
 /// One deletion with its first members.
-async fn shown(call: &Call, id: DeletionId) -> Result<Deletion, crate::error::Rejection> {
+pub(super) async fn shown(
+    call: &Call,
+    id: DeletionId,
+) -> Result<Deletion, crate::error::Rejection> {
     let (found, members) = read::deletion_with_members(&call.context, &call.caller, id).await?;
     let Members { shown, count } = members;
     let document = Deletion {
@@ -56,7 +71,7 @@ async fn shown(call: &Call, id: DeletionId) -> Result<Deletion, crate::error::Re
 
 impl Referring for Deletion {
     fn references(&mut self) -> Vec<(Option<&str>, &mut Option<String>)> {
-        Vec::new()
+        vec![(self.project_id.as_deref(), &mut self.project)]
     }
 }
 
@@ -69,6 +84,7 @@ fn document(deletion: &record::Deletion) -> Deletion {
         state: deletion.state.to_string(),
         requested_by: deletion.requested_by.clone(),
         reason: deletion.reason.clone(),
+        project: None,
         project_id: text(deletion.project_id),
         parent_id: text(deletion.parent),
         cascade: deletion.cascade,

@@ -5,6 +5,7 @@ mod deletions;
 mod leaks;
 mod plans;
 mod protections;
+mod restore;
 mod rows;
 
 pub(crate) use deletions::answer;

@@ -5,15 +5,16 @@ use slipway_wire::deletion::plan::{self, ApprovePlan, PlanDeletion};
 use slipway_wire::deletion::{
     Brake, CancelDeletion, Deletion, LiftProtection, Protect, Protection, ReleaseBrake,
 };
-use slipway_wire::deletion::{Leak, LeakReason, LeakScan};
+use slipway_wire::deletion::{Leak, LeakReason, LeakScan, Restore, RestoreDeletion};
 
-use super::{brakes, deletions, leaks, plans, protections};
+use super::{brakes, deletions, leaks, plans, protections, restore};
 use crate::routes::{Route, delete, get, post, put};
 
 #[rustfmt::skip]
 pub(crate) fn rows() -> Vec<Route> {
     vec![
-        get   ("/deletions",          DeletionRead, deletions::list, "List deletions").page::<Deletion>(),
+        get   ("/deletions",          DeletionRead, deletions::list, "List deletions")
+            .page::<Deletion>().query(&["project", "state", "kind", "name", "requested_by", "restorable"]),
         get   ("/deletions/{id}",     DeletionRead, deletions::get,  "Show a deletion").one::<Deletion>(),
         post  ("/deletions/{id}/cancel", DeletionCancel, deletions::cancel, "Cancel a deletion before its grace ends")
             .body::<CancelDeletion>().one::<Deletion>(),
@@ -25,6 +26,8 @@ pub(crate) fn rows() -> Vec<Route> {
         get   ("/deletion-plans/{id}", DeletionRead, plans::get, "Show a plan of a deletion").one::<plan::DeletionPlan>(),
         post  ("/deletion-plans/{id}/approve", PlanApprove, plans::approve, "Approve a plan that somebody else made")
             .body::<ApprovePlan>().one::<plan::DeletionPlan>(),
+        post  ("/deletions/{id}/restore", DeletionRestore, restore::restore, "Restore what a deletion took, all of it or nothing")
+            .body::<RestoreDeletion>().one::<Restore>(),
         get   ("/protections",        ProtectionRead, protections::list, "List what is protected from deletion").page::<Protection>(),
         put   ("/protections/{kind}/{reference}", ProtectionSet, protections::set, "Protect something from deletion")
             .body::<Protect>().one::<Protection>(),

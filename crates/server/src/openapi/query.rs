@@ -56,7 +56,20 @@ pub(super) fn query(route: &Route, name: &str) -> (&'static str, Value) {
             json!({ "type": "integer", "format": "int32", "minimum": 1 }),
         ),
         "cloud" => ("Only of this cloud: its name, its id or the beginning of it.", text),
+        "state" if route.tag() == "deletions" => {
+            ("Only those in this state.", set("DeletionState"))
+        }
+        "name" if route.tag() == "deletions" => {
+            ("Only those of something with this name, or of the thing with this id.", text)
+        }
+        "kind" if route.tag() == "deletions" => {
+            ("Only those of things of this kind.", set("SubjectKind"))
+        }
         "name" => ("Only the one of this name.", text),
+        "requested_by" => ("Only those that this actor asked for, such as `key:admin`.", text),
+        "restorable" => {
+            ("Only those that can be restored now.", json!({ "type": "boolean", "default": false }))
+        }
         "state" => (
             "Only those in this state; by default the open ones.",
             json!({ "type": "string", "enum": ["open", "resolved", "all"] }),

@@ -71,10 +71,12 @@ fn set(document: &str, property: &str) -> Option<&'static str> {
         ("Deletion", "state") => "DeletionState",
         ("Leak", "state") => "LeakState",
         ("Token", "state") => "TokenState",
-        ("AuditEntry" | "Deletion" | "DeletionMember" | "DeletionPlan" | "Protection", "kind") => {
-            "SubjectKind"
-        }
         ("PlanDeletion", "kind") => "DeletableKind",
+        (
+            "AuditEntry" | "Deletion" | "DeletionMember" | "DeletionPlan" | "NextDeletion"
+            | "Protection" | "RestoreConflict" | "RestoredMember",
+            "kind",
+        ) => "SubjectKind",
         ("Explanation", "kind") => "ExplainedKind",
         ("Leak" | "LeakSuspicion", "kind") => "LeakKind",
         ("Token" | "IssueToken", "kind") => "TokenKind",

@@ -6,16 +6,16 @@ use std::fmt::Display;
 use axum::Json;
 use axum::extract::State;
 use slipway_app::operations::status::{self, Status};
-use slipway_wire::operations::{ClusterStatus, InstallationStatus};
+use slipway_wire::operations::{ClusterStatus, InstallationStatus, NextDeletion};
 
-use crate::request::{Call, Untagged};
+use crate::request::{Call, Untagged, text};
 use crate::state::ServerState;
 
 pub(super) async fn get(
     call: Call,
     State(state): State<ServerState>,
 ) -> Untagged<InstallationStatus> {
-    let Status { counts, leaks, brakes, clusters } =
+    let Status { counts, leaks, brakes, scheduled, clusters } =
         status::status(&call.context, &call.caller).await?;
     let clusters = clusters.into_iter().map(|(cluster, lag)| ClusterStatus {
         name: cluster.name.to_string(),
@@ -32,6 +32,13 @@ pub(super) async fn get(
         nodes: named(counts.nodes),
         leaks,
         brakes,
+        scheduled_deletions: scheduled.count,
+        next_deletion: scheduled.next.map(|next| NextDeletion {
+            id: next.id.to_string(),
+            kind: next.target.kind.to_string(),
+            name: next.name,
+            scheduled_for: text(next.scheduled_for),
+        }),
         clusters: clusters.collect(),
         loops: state.loops.statuses(),
     }))

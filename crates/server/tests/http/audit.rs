@@ -163,7 +163,8 @@ async fn rows_are_audited_by_their_verb() {
     execute(&world, long_ago).await;
     ask("POST", "/projects/p/cluster/abandon", r#"{"reason":"x","confirm":"p"}"#).await;
     execute(&world, "UPDATE cluster_assignments SET namespace_phase = 'Ready'").await;
-    ask("DELETE", "/projects/p", "").await;
+    let deletion = ask("DELETE", "/projects/p", "").await;
+    ask("POST", &format!("/deletions/{}/restore", id(&deletion)), "{}").await;
 
     let resource = ask("POST", "/resources", r#"{"handle":"a","blueprint":"local-node"}"#).await;
     let failed = id(&resource);

@@ -22,6 +22,7 @@ mod nodes;
 mod plans;
 mod plexd;
 mod resources;
+mod restores;
 mod streams;
 mod surface;
 mod tokens;

@@ -197,6 +197,7 @@ async fn every_query_parameter_takes_what_its_schema_says() {
         ("since", "2026-01-31T12:00:00Z"),
         ("until", "90s"),
         ("actor", "key:admin"),
+        ("requested_by", "key:admin"),
         ("project", "default"),
         ("cloud", "local"),
         ("label", "a=b"),

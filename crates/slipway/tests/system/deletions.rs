@@ -100,6 +100,32 @@ async fn a_project_goes_with_what_is_in_it() {
         let (status, _) = plane.call(Method::GET, path, None).await;
         assert_eq!(status, 404);
         assert!(plane.agents().is_empty());
+        restored(&mut plane, &running["id"], [&first, &second]).await;
         plane.stop().await;
     }
+}
+
+/// The project comes back with its resources, as new attempts; a crash right after the
+/// answer takes nothing of it away.
+async fn restored(plane: &mut ControlPlane, deletion: &Value, resources: [&String; 2]) {
+    let path = format!("/api/v1/deletions/{}/restore", deletion.as_str().unwrap());
+    let (status, refused) = plane.call(Method::POST, &path, Some(json!({}))).await;
+    assert_eq!((status, &refused["code"]), (409, &json!("substrate_gone")), "{refused}");
+    let body = json!({ "redeclare": true, "reason": "closed by mistake" });
+    let (status, restored) = plane.call(Method::POST, &path, Some(body)).await;
+    assert_eq!((status, &restored["restored_count"]), (200, &json!(3)), "{restored}");
+    plane.kill();
+    plane.start().await;
+    for id in resources {
+        let ready = plane.wait_for_phase(id, "Ready").await;
+        assert_eq!(ready["attempt"]["number"], 2, "{ready}");
+    }
+    assert_eq!(plane.agents().len(), 2);
+    let of_deletion = async || {
+        let own = |(aggregate, _): &(String, String)| deletion == aggregate.as_str();
+        let events = plane.events().await.into_iter().filter(own);
+        events.map(|(_, kind)| kind).collect::<Vec<_>>()
+    };
+    wait::until(TIMEOUT, "the events to be relayed", async || of_deletion().await.len() >= 3).await;
+    assert_eq!(of_deletion().await, ["deletion.Started", "deletion.Done", "deletion.Restored"]);
 }

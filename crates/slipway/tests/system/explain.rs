@@ -226,6 +226,19 @@ async fn what_is_stuck_says_why() {
     plane.says(&["freeze", "--for", "1h", "--reason", "a storm", "--wait"]);
     let frozen = plane.declare("frozen", 0).await;
     insta::assert_snapshot!("frozen", plane.explained(&frozen, &["frozen"]).await);
+    let path = format!("/api/v1/resources/{frozen}?reason=test&grace=1s");
+    let (status, scheduled) = plane.call(Method::DELETE, &path, None).await;
+    assert_eq!(status, 202, "{scheduled}");
+    let explained = plane.get(&format!("/api/v1/explain/resource/{frozen}")).await;
+    let cancel = format!("slipway deletion cancel {}", scheduled["id"].as_str().unwrap());
+    assert!(explained["notice"].as_str().unwrap().contains(&cancel), "{explained}");
+    let path = format!("/api/v1/explain/deletion/{}", scheduled["id"].as_str().unwrap());
+    wait::until(TIMEOUT, "the freeze to be shown", async || {
+        let found = plane.get(&path).await;
+        let shown = found["blockers"][0]["code"] == "frozen";
+        if shown { Ok(()) } else { Err(found.to_string()) }
+    })
+    .await;
 }
 
 /// A substrate that was taken down cannot be moved away: the folder for that is

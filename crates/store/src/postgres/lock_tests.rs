@@ -207,7 +207,7 @@ async fn locks_are_taken_in_one_order() {
     assert!(locks.with(&["resources", "mesh_addresses"]) > 10, "{locks:?}");
     assert!(locks.with(&["projects"]) > 100, "{locks:?}");
     // Who has locked a project waits for none of its nodes, and only a deletion of the
-    // project and protection wait for its resources. (A declaration wakes an attempt: the
+    // project, its restore and protection wait for its resources. (A declaration wakes an attempt: the
     // one that it inserted, which nobody else sees.)
     assert_eq!(locks.with(&["projects", "nodes"]), 0, "{locks:?}");
 }

@@ -2,7 +2,9 @@
 //! that PostgreSQL keeps: made when the tables were empty, or when they were full.
 
 use slipway_app::broker::port::ResourceFilter;
+use slipway_app::deletion::port::DeletionFilter;
 use slipway_app::ports::store::Page;
+use slipway_core::ids::ProjectId;
 use slipway_core::subject::SubjectKind;
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, Executor as _, Row as _};
 use uuid::Uuid;
@@ -10,7 +12,7 @@ use uuid::Uuid;
 use super::connect::with_limits;
 use super::shared::access::names;
 use super::shared::broker::list::{self, Walk};
-use super::shared::deletion::reads;
+use super::shared::deletion::filter;
 use super::shared::events::of_project;
 use super::shared::{history, migrate};
 use crate::id_list::IdList;
@@ -39,8 +41,8 @@ async fn fill(connection: &mut sqlx::PgConnection, project: Uuid, name: &str, co
         "INSERT INTO projects (id, name) VALUES ('{project}', '{name}'); \
          INSERT INTO resources (id, project_id, handle, labels) \
             SELECT gen_random_uuid(), '{project}', 'r' || n, jsonb_build_object('in', '{name}'::text) {rows}; \
-         INSERT INTO deletions (id, kind, target_id, state, requested_by, reason, project_id) \
-            SELECT gen_random_uuid(), 'resource', id, 'done', 'x', 'x', '{project}' FROM resources \
+         INSERT INTO deletions (id, kind, target_id, state, requested_by, reason, name, \
+            project_id) SELECT gen_random_uuid(), 'resource', id, 'done', 'x', 'x', handle, '{project}' FROM resources \
             WHERE project_id = '{project}'; \
          INSERT INTO outbox_events (id, aggregate_kind, aggregate_id, revision, event_type, \
             project_id, payload) SELECT gen_random_uuid(), 'x', gen_random_uuid(), 1, \
@@ -100,10 +102,19 @@ async fn a_list_reads_what_it_answers() {
         let page = Page { after: None, limit: 100 };
         list::statement(&filter, &walk, None, None, page).sql().as_str().to_owned()
     };
+    let deletions = |filter: &DeletionFilter| {
+        let page = Page { after: None, limit: 100 };
+        filter::query(filter, page).sql().as_str().to_owned()
+    };
+    let of_own = DeletionFilter { own: Some(ProjectId::new(own)), ..DeletionFilter::default() };
+    let named = DeletionFilter { name: Some("r7".to_owned()), ..DeletionFilter::default() };
+    let of_id = DeletionFilter { name: Some(own.to_string()), ..DeletionFilter::default() };
     let statements = [
         ("own_events", of_project::OWN.to_owned(), format!("0, '{own}', 100"), 20.0),
-        ("own_deletions", reads::OWN.to_owned(), format!("'{own}', '{nil}', 100"), 20.0),
-        ("last_deletions", reads::ALL.to_owned(), format!("'{late}', 20"), 20.0),
+        ("own_deletions", deletions(&of_own), format!("'{nil}', '{own}', 100"), 20.0),
+        ("last_deletions", deletions(&DeletionFilter::default()), format!("'{late}', 20"), 20.0),
+        ("deletions_of", deletions(&named), format!("'{nil}', 'r7', 100"), 3.0),
+        ("deletions_of_id", deletions(&of_id), format!("'{nil}', '{own}', 100"), 0.0),
         ("every", list(Walk::All), format!("'{nil}', 20"), 20.0),
         ("handle", list(Walk::Handle("")), format!("'r7', '{nil}', 'r7', 100"), 3.0),
         ("project", list(Walk::Project(own)), format!("'{own}', '{nil}', '{own}', 100"), 20.0),

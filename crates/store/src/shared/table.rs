@@ -93,12 +93,19 @@ pub(crate) struct Marks {
     pub(crate) unmark: &'static str,
     members: &'static str,
     count: &'static str,
+    /// Another live row that has the name `$1` where the row `$2` would have it.
+    pub(crate) holder: &'static str,
+    pub(crate) rename: &'static str,
 }
 
 /// From the table, the column of its name, and the column of the project that its rows
-/// are or belong to.
+/// are or belong to. Where a name is unique among some rows only, a condition selects those
+/// of the row `$2`.
 macro_rules! marks {
     ($table:literal, $name:literal, $project:literal) => {
+        marks!($table, $name, $project, "1 = 1")
+    };
+    ($table:literal, $name:literal, $project:literal, $among:literal) => {
         table::Marks::new(
             concat!(marked_sql!($table, $name, $project), "WHERE id = $1"),
             concat!(marked_sql!($table, $name, $project), "WHERE id = $1", sql!(for_update)),
@@ -130,6 +137,17 @@ macro_rules! marks {
             ),
             concat!("SELECT count(*) AS found FROM ", $table, " WHERE deletion_id = $1"),
         )
+        .named(
+            concat!(
+                "SELECT id FROM ",
+                $table,
+                " WHERE ",
+                $name,
+                " = $1 AND deleted_at IS NULL AND id <> $2 AND ",
+                $among
+            ),
+            concat!("UPDATE ", $table, " SET ", $name, " = $2 WHERE id = $1"),
+        )
     };
 }
 
@@ -156,7 +174,12 @@ impl Marks {
         members: &'static str,
         count: &'static str,
     ) -> Self {
-        Self { find, lock, mark, unmark, members, count }
+        Self { find, lock, mark, unmark, members, count, holder: "", rename: "" }
+    }
+
+    /// With the statements about names, which a restore needs.
+    pub(crate) const fn named(self, holder: &'static str, rename: &'static str) -> Self {
+        Self { holder, rename, ..self }
     }
 
     /// Ids and names of the rows that a deletion marked, `limit` at most, and how many

@@ -7,8 +7,8 @@
 //! one table are locked by one statement, in the order of their ids. The rows of
 //! a catalog or a placement are locked under the project's, or alone, or by a
 //! retry under its resource's; who has locked one waits for neither. Of those
-//! who lock a project, only its deletion and protection wait for its resources, which
-//! come later in the order: declarations, the catalog, placements and the growth of a
+//! who lock a project, only its deletion, its restore and protection wait for its resources,
+//! which come later in the order: declarations, the catalog, placements and the growth of a
 //! pool of addresses only insert new ones. `locks_are_taken_in_one_order` reads
 //! the order from the log of a server.
 //!

@@ -9,6 +9,7 @@ mod labels;
 mod placement;
 mod placements;
 mod races;
+mod restores;
 mod sequential;
 mod suite;
 

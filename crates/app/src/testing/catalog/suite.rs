@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{
     cluster_races, composites, definitions, idempotency, labels, placement, placements,
-    races as raced, sequential,
+    races as raced, restores, sequential,
 };
 use crate::testing::world::World;
 
@@ -37,6 +37,13 @@ pub(in crate::testing) async fn conformance(world: &World) {
     placements::labels_in_effect_and_blockers_select(world).await;
     labels::a_relabelled_project_makes_its_resources_due(world).await;
     labels::a_changed_definition_makes_what_has_the_label_due(world).await;
+    restores::every_kind_comes_back(world).await;
+    restores::a_taken_name_is_a_conflict(world).await;
+    restores::a_project_needs_its_cluster(world).await;
+    restores::a_cluster_that_is_registered_again_stays_deleted(world).await;
+    restores::a_project_comes_back_with_its_members(world).await;
+    restores::a_resource_comes_back_as_a_new_attempt(world).await;
+    restores::deletions_are_filtered(world).await;
     idempotency::a_key_is_bound_with_what_it_made(world).await;
     idempotency::the_first_answer_is_kept(world).await;
 }
@@ -54,6 +61,11 @@ pub(in crate::testing) async fn races(world: &Arc<World>) {
     cluster_races::delete_with_a_pass(world).await;
     cluster_races::update_with_a_pass(world).await;
     cluster_races::delete_with_the_end_of_a_namespace(world).await;
+    restores::restore_with_create_of_the_same_name(world).await;
+    restores::restore_with_restore(world).await;
+    restores::restore_with_delete(world).await;
+    restores::restore_with_delete_of_its_project(world).await;
+    restores::restore_with_declare_of_the_handle(world).await;
     raced::two_requests_with_one_key(world).await;
     raced::two_answers_of_one_key(world).await;
 }

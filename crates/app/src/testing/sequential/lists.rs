@@ -3,6 +3,7 @@
 use slipway_core::Phase;
 
 use crate::broker::port::ResourceFilter;
+use crate::deletion::port::DeletionFilter;
 use crate::ports::store::Page;
 use crate::testing::world::{PROJECT, World};
 
@@ -59,7 +60,8 @@ pub(super) async fn pages_give_each_row_once_and_in_order(world: &World) {
         .resource
         .id);
     pages_agree!(|page| store.nodes.node_list(page), |node| node.id);
-    pages_agree!(|page| store.deletion.deletion_list(page), |deletion| deletion.id);
+    let every = DeletionFilter::default();
+    pages_agree!(|page| store.deletion.deletion_list(&every, page), |deletion| deletion.id);
     world.relay_all(0).await;
     pages_agree!(|page| store.events.event_list(page), |event| event.position);
 }

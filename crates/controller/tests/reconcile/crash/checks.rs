@@ -143,8 +143,8 @@ fn check_state(
     if proven.is_some() != (phase == Phase::Deleted) {
         wrong.push(format!("in {phase} absence was proven at {proven:?}"));
     }
-    // A retried attempt is gone, but its resource is not.
-    let leaving = phase.is_deletion() && !filling.retried;
+    // An attempt that another one followed is gone, but its resource is not.
+    let leaving = phase.is_deletion() && !filling.followed;
     if seen.deletion.is_some() != leaving || seen.resource.deleted_at.is_some() != leaving {
         wrong.push(format!("in {phase} the deletion is {:?}", seen.deletion));
     }
@@ -212,6 +212,7 @@ async fn check_deletions(world: &World, events: &[PositionedEvent], wrong: &mut 
         let expected: &[&str] = match state {
             DeletionState::Running => &["deletion.Started"],
             DeletionState::Done => &["deletion.Started", "deletion.Done"],
+            DeletionState::Restored => &["deletion.Started", "deletion.Done", "deletion.Restored"],
             DeletionState::Cancelled => &["deletion.Started", "deletion.Cancelled"],
             _ => &[],
         };
@@ -278,10 +279,9 @@ async fn check_audit(
             wrong.push(format!("the transitions {expected:?} are written as {written:?}"));
         }
     }
-    let order = if filling.retried { "resource.retry" } else { "resource.delete" };
     let mut claims = vec![
         (seen.resource.id.as_uuid(), "resource.declare", declared),
-        (seen.resource.id.as_uuid(), order, deleted),
+        (seen.resource.id.as_uuid(), filling.order, deleted),
     ];
     let gone = seen.attempt.phase() == Phase::Deleted;
     claims.push((attempt, deletion_verification::PROVEN, usize::from(gone)));

@@ -19,6 +19,7 @@ use slipway_app::broker::port::ResourceFilter;
 use slipway_app::broker::{delete, retry};
 use slipway_app::context::Wakes;
 use slipway_app::deletion::request::DeleteOptions;
+use slipway_app::deletion::restore::{self, RestoreOptions};
 use slipway_app::nodes::enrol::{self, Register};
 use slipway_app::nodes::{force, node, tokens};
 use slipway_app::ports::Stores;
@@ -30,7 +31,7 @@ use slipway_core::blocker::Deadlines;
 use slipway_core::broker::phase::Phase;
 use slipway_core::broker::retry::Corrections;
 use slipway_core::broker::snapshot::ResourceSnapshot;
-use slipway_core::ids::{DrainId, NodeId, ProvisionedResourceId, ResourceId};
+use slipway_core::ids::{DeletionId, DrainId, NodeId, ProvisionedResourceId, ResourceId};
 use slipway_core::nodes::node::Reported;
 use slipway_core::secret::Secret;
 use slipway_durable::{Lease, Moment};
@@ -390,6 +391,17 @@ impl<'a> Plane<'a> {
         let world = self.world;
         self.request(async |life| {
             delete::delete(&life.context, &world.caller, id, DeleteOptions::default()).await
+        })
+        .await
+        .unwrap();
+    }
+
+    /// Makes the resource of a deletion anew.
+    pub(super) async fn restore(&mut self, id: DeletionId) {
+        let world = self.world;
+        self.request(async |life| {
+            let options = RestoreOptions { redeclare: true, ..RestoreOptions::default() };
+            restore::restore(&life.context, &world.caller, id, options).await.map(drop)
         })
         .await
         .unwrap();

@@ -23,6 +23,7 @@ pub(super) enum Scenario {
     DeletedInsideATick,
     FailedAndDeleted,
     FailedAndRetried,
+    Restored,
     LateApply,
     TwoAtOnce,
 }
@@ -35,7 +36,9 @@ pub(super) struct Filling {
     pub(super) phase: Phase,
     pub(super) events: &'static [&'static str],
     /// Another attempt followed it.
-    pub(super) retried: bool,
+    pub(super) followed: bool,
+    /// What takes it down, if anything does: the audit verb.
+    pub(super) order: &'static str,
     /// Whether its composite appeared again after it was Deleted.
     pub(super) leaked: bool,
 }
@@ -47,7 +50,7 @@ const NEVER_CAME: &[&str] = &["Requested", "Deleting", "Deleted"];
 const FAILED_AND_WENT: &[&str] = &["Requested", "Failed", "Deleting", "Deleted"];
 
 impl Scenario {
-    pub(super) const ALL: [Self; 12] = [
+    pub(super) const ALL: [Self; 13] = [
         Self::Provisioning,
         Self::Enrolment,
         Self::Teardown,
@@ -58,6 +61,7 @@ impl Scenario {
         Self::DeletedInsideATick,
         Self::FailedAndDeleted,
         Self::FailedAndRetried,
+        Self::Restored,
         Self::LateApply,
         Self::TwoAtOnce,
     ];
@@ -111,6 +115,10 @@ impl Scenario {
                 "commit:Enrolling→Ready/after",
                 "commit:provisioned_resource.absence_proven/before",
             ],
+            Self::Restored => &[
+                "commit:provisioned_resource.follow+deletion.restore/before",
+                "commit:provisioned_resource.follow+deletion.restore/after",
+            ],
             Self::LateApply => &[
                 "commit:provisioned_resource.leak_found/after",
                 "action:delete/before",
@@ -155,13 +163,16 @@ impl Scenario {
                 (vec![late_apply(plane, handle).await], Phase::Deleted, CAME_AND_WENT)
             }
             Self::FailedAndRetried => return failed_and_retried(plane, handle).await,
+            Self::Restored => return restored(plane, handle).await,
             Self::TwoAtOnce => (two_at_once(plane, handle).await, Phase::Deleted, CAME_AND_WENT),
         };
         let mut fillings = Vec::new();
         for resource in ids {
             let attempt = plane.world.get(resource).await.attempt.id();
             let leaked = self == Self::LateApply;
-            fillings.push(Filling { resource, attempt, phase, events, retried: false, leaked });
+            let order = "resource.delete";
+            let followed = false;
+            fillings.push(Filling { resource, attempt, phase, events, followed, order, leaked });
         }
         fillings
     }
@@ -310,17 +321,53 @@ async fn failed_and_retried(plane: &mut Plane<'_>, handle: &str) -> Vec<Filling>
     let second = ready.id();
     Raw::open(&plane.world.url).await.age(first).await;
     plane.until_proven(first).await;
-    let filling = |attempt, phase, events, retried| Filling {
-        resource,
-        attempt,
-        phase,
-        events,
-        retried,
-        leaked: false,
-    };
+    let gone = filling(resource, first, "resource.retry");
     vec![
-        filling(first, Phase::Deleted, FAILED_AND_WENT, true),
-        filling(second, Phase::Ready, CAME, false),
+        Filling { events: FAILED_AND_WENT, ..gone },
+        Filling {
+            phase: Phase::Ready,
+            events: CAME,
+            followed: false,
+            ..filling(resource, second, "resource.delete")
+        },
+    ]
+}
+
+/// An attempt that is gone and that another one followed.
+fn filling(resource: ResourceId, attempt: ProvisionedResourceId, order: &'static str) -> Filling {
+    let (phase, followed, leaked) = (Phase::Deleted, true, false);
+    Filling { resource, attempt, phase, events: NEVER_CAME, followed, order, leaked }
+}
+
+/// A restore is one commit: the slot is filled again, or nothing happened.
+async fn restored(plane: &mut Plane<'_>, handle: &str) -> Vec<Filling> {
+    plane.prove_when_told();
+    let resource = plane.declare(handle).await;
+    plane.until_phase(resource, Phase::Enrolling).await;
+    plane.delete(resource).await;
+    let gone = plane.until_phase(resource, Phase::Deleted).await;
+    plane.arm();
+    plane.restore(gone.resource.deletion_id.unwrap()).await;
+    // What becomes of an attempt, other scenarios show.
+    plane.disarm();
+    let waits = |seen: &ResourceSnapshot| {
+        seen.attempt.attempt() == 2 && seen.attempt.phase() == Phase::Enrolling
+    };
+    plane.until(resource, "the new attempt to wait for its node", waits).await;
+    plane.enrol(resource, 1).await;
+    let second = plane.until_phase(resource, Phase::Ready).await.attempt.id();
+    let first = gone.attempt.id();
+    Raw::open(&plane.world.url).await.age(first).await;
+    plane.until_proven(first).await;
+    vec![
+        filling(resource, first, "resource.delete"),
+        Filling {
+            phase: Phase::Ready,
+            events: CAME,
+            followed: false,
+            // Nothing takes it down, and nobody retried it.
+            ..filling(resource, second, "resource.retry")
+        },
     ]
 }
 

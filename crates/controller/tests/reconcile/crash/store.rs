@@ -20,7 +20,7 @@ use slipway_app::broker::port::{
     ResourceRule, RetryKey, RetryRule,
 };
 use slipway_app::catalog::port::CatalogIntercept;
-use slipway_app::deletion::port::DeletionIntercept;
+use slipway_app::deletion::port::{DeletionIntercept, RestoreRule};
 use slipway_app::events::port::{ClaimedSubscription, EventIntercept, Published};
 use slipway_app::nodes::port::NodeIntercept;
 use slipway_app::operations::port::OperationsIntercept;
@@ -35,7 +35,8 @@ use slipway_core::blocker::DeregistrationSeam;
 use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::commit::{Commit, Recorded, Release, Write};
 use slipway_core::deletion::door::DoorInput;
-use slipway_core::ids::{Partition, ProvisionedResourceId, ResourceId, SubscriptionId};
+use slipway_core::deletion::restore::{Renames, RestoreSnapshot};
+use slipway_core::ids::{DeletionId, Partition, ProvisionedResourceId, ResourceId, SubscriptionId};
 use slipway_core::nodes::enrol::EnrolSnapshot;
 use slipway_core::nodes::token::SecretHash;
 use slipway_core::{ErrorKind, Refusal};
@@ -463,10 +464,33 @@ macro_rules! hand_on {
     )*};
 }
 
+#[async_trait]
+impl DeletionIntercept for FatedStore {
+    fn inner(&self) -> &dyn DeletionStore {
+        &*self.inner.deletion
+    }
+
+    async fn enter(&self) {
+        self.fate.alive().await;
+    }
+
+    async fn restore_decide(
+        &self,
+        id: DeletionId,
+        renames: &Renames,
+        rule: &mut RestoreRule<'_>,
+    ) -> Result<(), Error> {
+        self.fate.alive().await;
+        let mut passage = Passage::default();
+        let mut weighed = |snapshot: &RestoreSnapshot| passage.weigh(&self.fate, rule(snapshot)?);
+        let outcome = self.inner.deletion.restore_decide(id, renames, &mut weighed).await;
+        self.conclude(passage, outcome).await
+    }
+}
+
 hand_on! {
     AccessIntercept, AccessStore, access;
     CatalogIntercept, CatalogStore, catalog;
-    DeletionIntercept, DeletionStore, deletion;
     OperationsIntercept, OperationsStore, operations;
     PlacementIntercept, PlacementStore, placement;
 }

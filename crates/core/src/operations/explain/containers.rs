@@ -9,6 +9,7 @@ use super::resource::part;
 use crate::broker::phase::Phase;
 use crate::broker::waiting;
 use crate::catalog::project::Project;
+use crate::deletion::record::Deletion;
 use crate::operations::explanation::{AttemptLine, ExplainedKind, Explanation, PhaseCount};
 use crate::placement::cluster::{Cluster, ClusterAssignment};
 use crate::placement::namespace::{NamespacePhase, ProviderStatus};
@@ -84,6 +85,7 @@ pub fn project(
     project: &Project,
     assignment: Option<&ClusterAssignment>,
     cluster: Option<&Cluster>,
+    deletion: Option<&Deletion>,
     facts: &ClusterFacts,
 ) -> Explanation {
     let (state, since) = match project.deleted_at {
@@ -94,6 +96,7 @@ pub fn project(
     let mut found =
         Explanation::new(ExplainedKind::Project, id, project.name.as_str(), state, since);
     facts.tell(&mut found, project.name.as_str(), cluster);
+    found.notice = deletion.and_then(Deletion::notice);
     found.facts.insert("cluster", json!(cluster.map(|cluster| cluster.name.as_str())));
     found.facts.insert("namespace", json!(assignment.map(|placed| &placed.namespace)));
     match assignment {

@@ -17,7 +17,11 @@ pub fn deletion(
     blockers: Vec<Blocker>,
     target: Option<&Explanation>,
 ) -> Explanation {
-    let since = deletion.done_at.unwrap_or(deletion.requested_at);
+    let since = match deletion.state {
+        DeletionState::Restored => deletion.restorable_until,
+        _ => deletion.done_at,
+    };
+    let since = since.unwrap_or(deletion.requested_at);
     let name = format!("deletion of {} {}", deletion.target.kind, deletion.name);
     let id = deletion.id.as_uuid();
     let mut found =
@@ -38,7 +42,7 @@ pub fn deletion(
             true => (waiting_for(deletion, attempts.len()), next(deletion)),
             // Its grace is over.
             false => {
-                let waiting_for = "what refuses it to give way, or somebody to cancel it";
+                let waiting_for = "what is in its way to be gone, or somebody to cancel it";
                 let next = "it is tried again by itself, and nothing was touched";
                 (Some(waiting_for.to_owned()), next.to_owned())
             }
@@ -65,7 +69,10 @@ pub fn deletion(
             name: deletion.name.clone(),
             state: match deletion.state.is_open() {
                 true => deletion.state.to_string(),
-                false => "deleted".to_owned(),
+                false => match deletion.state {
+                    DeletionState::Cancelled | DeletionState::Restored => "live".to_owned(),
+                    _ => "deleted".to_owned(),
+                },
             },
             since: None,
             about: Some("what is deleted".to_owned()),
@@ -73,6 +80,8 @@ pub fn deletion(
             blockers: Vec::new(),
         });
     }
+    // What was restored has attempts that this deletion never saw.
+    let attempts = if deletion.state == DeletionState::Restored { &[] } else { attempts };
     let members: Vec<_> = attempts
         .iter()
         .map(|line| {
@@ -112,7 +121,12 @@ fn next(deletion: &Deletion) -> String {
             "nothing is touched before its grace ends; `slipway deletion cancel {id}` keeps everything as it is"
         ),
         DeletionState::Running => "it goes on with its members".to_owned(),
-        DeletionState::Done => "nothing: it is over, and its rows are kept".to_owned(),
+        DeletionState::Done => match deletion.restorable_until {
+            Some(until) if deletion.target.kind != SubjectKind::ProvisionedResource => format!(
+                "nothing by itself; `slipway deletion restore {id}` brings it back until {until}"
+            ),
+            _ => "nothing: it is over, and its rows are kept".to_owned(),
+        },
         DeletionState::Purging => "what is left of its members is removed for good".to_owned(),
         DeletionState::Purged | DeletionState::Cancelled | DeletionState::Restored => {
             "nothing: it is over".to_owned()

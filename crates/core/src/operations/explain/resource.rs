@@ -64,6 +64,7 @@ pub fn resource(
         .filter(|line| line.failure.is_some() || !is_over(line))
         .map(|line| part(line, older(line)))
         .collect();
+    found.notice = snapshot.deletion.as_ref().and_then(Deletion::notice);
     if let Some(deletion) = &snapshot.deletion {
         found.parts.push(Part {
             kind: DeletionId::KIND.to_owned(),

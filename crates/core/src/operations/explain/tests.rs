@@ -10,7 +10,7 @@ use crate::blocker::{Blocker, BlockerCode, Deadlines};
 use crate::broker::phase::Phase;
 use crate::broker::snapshot::ResourceSnapshot;
 use crate::deletion::leak::{Leak, Removal, Resolved};
-use crate::deletion::record::DeletionState;
+use crate::deletion::record::{Deletion, DeletionState};
 use crate::fixtures::catalog::{mk_cluster, mk_project};
 use crate::fixtures::{at, mk_deletion, mk_node, mk_snapshot, mk_token};
 use crate::ids::{DrainId, LeakRecordId, NodeId, ProvisionedResourceId};
@@ -283,7 +283,14 @@ fn what_is_stuck_in_a_project_and_a_cluster_is_counted_and_named() {
     assert_eq!(found.facts["phases"]["Ready"], 3);
     assert_eq!(found.facts["claims_held_by"]["plane-1"], 2);
     assert_eq!(found.parts[0].blockers[0].code, BlockerCode::DeleteFailed);
-    let of = project(&mk_project(), None, Some(&registered), &facts);
+    let scheduled = Deletion {
+        state: DeletionState::Scheduled,
+        scheduled_for: Some(at(5_000)),
+        ..mk_deletion(&mk_snapshot(Phase::Ready))
+    };
+    let of = project(&mk_project(), None, Some(&registered), Some(&scheduled), &facts);
+    let notice = of.notice.as_deref().unwrap_or_default();
+    assert!(notice.contains("slipway deletion cancel") && notice.contains(&at(5_000).to_string()));
     assert!(of.waiting_for.unwrap().starts_with("a placement: "));
     facts.counts = vec![count(Phase::Ready, 3, 0), count(Phase::Failed, 2, 0)];
     let failed = cluster(&registered, &facts).waiting_for.unwrap();

@@ -95,7 +95,10 @@ async fn lock(
     Ok(ProvisionedResourceId::new(attempt))
 }
 
-async fn current_attempt(connection: &mut Connection, resource: Uuid) -> Result<Uuid, Failure> {
+pub(crate) async fn current_attempt(
+    connection: &mut Connection,
+    resource: Uuid,
+) -> Result<Uuid, Failure> {
     let row = sqlx::query(
         "SELECT id FROM provisioned_resources WHERE resource_id = $1 \
          ORDER BY attempt DESC LIMIT 1",

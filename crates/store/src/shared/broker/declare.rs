@@ -69,7 +69,7 @@ impl Load for Corrected<'_> {
 }
 
 /// What is found of blueprint, version and credential, for this project.
-async fn snapshot(
+pub(crate) async fn snapshot(
     connection: &mut Connection,
     project: Option<Uuid>,
     (slug, version, credential): (&str, Option<&str>, Option<&str>),

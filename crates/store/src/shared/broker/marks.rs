@@ -7,7 +7,12 @@ use super::Connection;
 use super::table::{self, Marks};
 use crate::failure::Failure;
 
-pub(crate) const MARKS: Marks = marks!("resources", "handle", "project_id");
+pub(crate) const MARKS: Marks = marks!(
+    "resources",
+    "handle",
+    "project_id",
+    "project_id = (SELECT own.project_id FROM resources own WHERE own.id = $2)"
+);
 
 /// Marks the live resources of a project that no deletion has marked. The caller has locked
 /// the project, so none is added meanwhile.
@@ -52,6 +57,27 @@ pub(crate) async fn staying(
     )
     .bind(project.as_uuid())
     .bind(i64::from(limit))
+    .fetch_all(connection)
+    .await?;
+    let ids = found.iter().map(|row| row.try_get("id").map(ProvisionedResourceId::new));
+    Ok(ids.collect::<Result<_, _>>()?)
+}
+
+/// Locks the resources that a deletion marked, and answers their current attempts.
+pub(crate) async fn lock_members(
+    connection: &mut Connection,
+    deletion: DeletionId,
+) -> Result<Vec<ProvisionedResourceId>, Failure> {
+    sqlx::query(sql!("SELECT id FROM resources WHERE deletion_id = $1 ORDER BY id", for_update))
+        .bind(deletion.as_uuid())
+        .fetch_all(&mut *connection)
+        .await?;
+    let found = sqlx::query(
+        "SELECT a.id FROM resources r JOIN provisioned_resources a ON a.resource_id = r.id \
+         AND a.attempt = (SELECT max(n.attempt) FROM provisioned_resources n \
+            WHERE n.resource_id = r.id) WHERE r.deletion_id = $1 ORDER BY r.id",
+    )
+    .bind(deletion.as_uuid())
     .fetch_all(connection)
     .await?;
     let ids = found.iter().map(|row| row.try_get("id").map(ProvisionedResourceId::new));

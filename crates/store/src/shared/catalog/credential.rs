@@ -121,7 +121,7 @@ impl Table for Credential {
 }
 
 /// The cloud of a credential never changes.
-async fn cloud_of(
+pub(crate) async fn cloud_of(
     connection: &mut Connection,
     id: CloudCredentialId,
 ) -> Result<Option<Uuid>, sqlx::Error> {
@@ -238,7 +238,12 @@ pub(crate) async fn assignment_list(
     }))
 }
 
-pub(crate) const MARKS: Marks = marks!("cloud_credentials", "name", "NULL");
+pub(crate) const MARKS: Marks = marks!(
+    "cloud_credentials",
+    "name",
+    "NULL",
+    "cloud_id = (SELECT own.cloud_id FROM cloud_credentials own WHERE own.id = $2)"
+);
 
 pub(crate) const INSERT: RowSet<Credential> = insert_rows!(guarded, "cloud_credentials", |credential: &Credential| {
     id: uuid = credential.id,

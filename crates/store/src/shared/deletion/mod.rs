@@ -2,6 +2,7 @@
 
 pub(crate) mod brakes;
 pub(crate) mod decide;
+pub(crate) mod filter;
 pub(crate) mod hydrate;
 pub(crate) mod leak_rows;
 pub(crate) mod leaks;
@@ -11,6 +12,7 @@ pub(crate) mod plans;
 pub(crate) mod port;
 pub(crate) mod protections;
 pub(crate) mod reads;
+pub(crate) mod restore;
 pub(crate) mod write;
 
 use super::{

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use slipway_app::deletion::port::{
-    BrakeRule, DeletionRule, LeakFilter, LeakRule, Members, PlanRule, ProtectionRule,
-    RecordedFindings, ReportedFinding,
+    BrakeRule, DeletionFilter, DeletionRule, LeakFilter, LeakRule, Members, PlanRule,
+    ProtectionRule, RecordedFindings, ReportedFinding, RestoreRule, Scheduled,
 };
 use slipway_app::placement::port::ClusterIdentity;
 use slipway_app::ports::store::{Error, Page};
@@ -18,6 +18,7 @@ use slipway_core::deletion::leak::{Claimant, Leak, LeakRecord};
 use slipway_core::deletion::plan::Plan;
 use slipway_core::deletion::protection::Protection;
 use slipway_core::deletion::record::Deletion;
+use slipway_core::deletion::restore::Renames;
 use slipway_core::ids::{
     ApiKeyId, ClusterId, DeletionId, LeakRecordId, PlanId, ProjectId, ProvisionedResourceId,
 };
@@ -26,14 +27,17 @@ use slipway_core::subject::Subject;
 use uuid::Uuid;
 
 use super::broker::claimants;
-use super::{Backend, brakes, decide, leak_rows, leaks, marks, plans, protections, reads, write};
+use super::{
+    Backend, brakes, decide, filter, leak_rows, leaks, marks, plans, protections, reads, restore,
+    write,
+};
 
 port! {
     DeletionStore {
         read deletion_fetch(id: DeletionId) -> Option<Deletion> = reads::fetch;
-        read deletion_list(page: Page<DeletionId>) -> Listed<Deletion> = reads::list;
-        read deletion_list_in(project: ProjectId, page: Page<DeletionId>)
-            -> Listed<Deletion> = reads::list_in;
+        read deletion_list(filter: &DeletionFilter, page: Page<DeletionId>)
+            -> Listed<Deletion> = filter::list;
+        read deletion_scheduled() -> Scheduled = filter::scheduled;
         read deletion_due(page: Page<DeletionId>) -> Vec<Deletion> = reads::due;
         read deletion_containers(page: Page<DeletionId>) -> Vec<Deletion> = reads::containers;
         read deletion_next_due() -> Option<Duration> = reads::next_due;
@@ -71,6 +75,16 @@ port! {
             rule: &mut DeletionRule<'_>,
         ) -> Result<(), Error> {
             self.decided(decide::ById(id), rule).await
+        }
+
+        async fn restore_decide(
+            &self,
+            id: DeletionId,
+            renames: &Renames,
+            rule: &mut RestoreRule<'_>,
+        ) -> Result<(), Error> {
+            let key = restore::Restoring { blueprints: &self.blueprints, id, renames };
+            Box::pin(self.decided(key, rule)).await
         }
 
         async fn protection_decide(

@@ -101,6 +101,21 @@ pub(crate) async fn remove(connection: &mut Connection, subject: Subject) -> Res
     Ok(())
 }
 
+/// Its subject got another name.
+pub(crate) async fn rename(
+    connection: &mut Connection,
+    subject: Subject,
+    name: &str,
+) -> Result<(), Failure> {
+    sqlx::query("UPDATE protections SET name = $3 WHERE subject_kind = $1 AND subject_id = $2")
+        .bind(subject.kind.as_str())
+        .bind(subject.id)
+        .bind(name)
+        .execute(connection)
+        .await?;
+    Ok(())
+}
+
 /// A live thing by its kind and id, its row locked, and before it the row of its project:
 /// the start of a project's deletion reads the protections of all that is in it.
 pub(crate) struct Protected(pub(crate) Subject);

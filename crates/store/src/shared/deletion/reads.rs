@@ -1,16 +1,12 @@
 //! Reads deletions.
-//!
-//! Lists go by id after a cursor, which is stable however the set changes
-//! meanwhile.
 
 use std::time::Duration;
 
-use slipway_app::ports::Listed;
 use slipway_app::ports::store::Page;
 use slipway_core::Timestamp;
 use slipway_core::blocker::Blocker;
 use slipway_core::deletion::record::Deletion;
-use slipway_core::ids::{DeletionId, ProjectId};
+use slipway_core::ids::DeletionId;
 use slipway_durable::database::End;
 use sqlx::Row as _;
 
@@ -40,34 +36,12 @@ macro_rules! select_deletions {
 }
 pub(crate) use select_deletions;
 
-pub(crate) const ALL: &str = concat!(select_deletions!(), "WHERE id > $1 ORDER BY id LIMIT $2");
-
-pub(crate) const OWN: &str =
-    concat!(select_deletions!(), "WHERE project_id = $1 AND id > $2 ORDER BY id LIMIT $3");
-
 pub(crate) async fn fetch(
     connection: &mut Connection,
     id: DeletionId,
 ) -> Result<Option<Deletion>, Failure> {
     let query = sqlx::query(concat!(select_deletions!(), "WHERE id = $1")).bind(id.as_uuid());
     fetch_one(connection, query, "d_id", hydrate::deletion).await
-}
-
-pub(crate) async fn list(
-    connection: &mut Connection,
-    page: Page<DeletionId>,
-) -> Result<Listed<Deletion>, Failure> {
-    let query = sqlx::query(ALL).bind(after(page)).bind(i64::from(page.limit));
-    fetch_page(connection, query, (DeletionId::KIND, "d_id"), page, hydrate::deletion).await
-}
-
-pub(crate) async fn list_in(
-    connection: &mut Connection,
-    (project, page): (ProjectId, Page<DeletionId>),
-) -> Result<Listed<Deletion>, Failure> {
-    let query =
-        sqlx::query(OWN).bind(project.as_uuid()).bind(after(page)).bind(i64::from(page.limit));
-    fetch_page(connection, query, (DeletionId::KIND, "d_id"), page, hydrate::deletion).await
 }
 
 /// Scheduled ones whose time has come, or whose parent runs.

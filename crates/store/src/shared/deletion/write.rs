@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use super::json_values::JsonTime;
 use super::row_set::RowSet;
-use super::{Connection, brakes, marks, plans, protections, writes};
+use super::{Connection, brakes, marks, plans, protections, restore, writes};
 use crate::failure::Failure;
 use crate::id_list::IdList;
 
@@ -35,6 +35,7 @@ impl<'a> Writes<'a> {
             DeletionWrite::Mark(_)
             | DeletionWrite::MarkMembers(_)
             | DeletionWrite::Unmark(..)
+            | DeletionWrite::Restore(_)
             | DeletionWrite::Protect(_)
             | DeletionWrite::Unprotect(_)
             | DeletionWrite::Brake(_) => self.rare.push(write),
@@ -55,6 +56,7 @@ impl<'a> Writes<'a> {
                 DeletionWrite::Mark(mark) => marks::mark(connection, mark).await?,
                 DeletionWrite::MarkMembers(members) => marks::members(connection, members).await?,
                 DeletionWrite::Unmark(id, kind) => marks::unmark(connection, *id, *kind).await?,
+                DeletionWrite::Restore(row) => restore::unmark(connection, row).await?,
                 DeletionWrite::Protect(row) => protections::put(connection, row).await?,
                 DeletionWrite::Unprotect(row) => protections::remove(connection, *row).await?,
                 DeletionWrite::Brake(row) => brakes::update(connection, row).await?,

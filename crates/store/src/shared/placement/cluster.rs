@@ -275,3 +275,33 @@ pub(crate) async fn assignment_delete(
 fn stale(current: &ClusterAssignment) -> Refusal {
     writes::stale("cluster assignment of project", current.project_id, current.revision)
 }
+
+/// The cluster of a project's placement, unless it was withdrawn.
+pub(crate) async fn placed_on(
+    connection: &mut Connection,
+    project: Uuid,
+) -> Result<Option<Uuid>, sqlx::Error> {
+    let row = sqlx::query(
+        "SELECT cluster_id FROM cluster_assignments \
+         WHERE project_id = $1 AND withdrawn_at IS NULL",
+    )
+    .bind(project)
+    .fetch_optional(connection)
+    .await?;
+    row.map(|row| row.try_get("cluster_id")).transpose()
+}
+
+/// The name of another live cluster that reported the same identity as this one.
+pub(crate) async fn same_identity(
+    connection: &mut Connection,
+    cluster: Uuid,
+) -> Result<Option<String>, sqlx::Error> {
+    let row = sqlx::query(
+        "SELECT o.name FROM clusters c JOIN clusters o ON o.substrate_uid = c.substrate_uid \
+         AND o.id <> c.id AND o.deleted_at IS NULL WHERE c.id = $1 ORDER BY o.id LIMIT 1",
+    )
+    .bind(cluster)
+    .fetch_optional(connection)
+    .await?;
+    row.map(|row| row.try_get("name")).transpose()
+}

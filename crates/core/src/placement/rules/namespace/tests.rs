@@ -249,6 +249,27 @@ fn a_namespace_is_made_in_order_and_cleared_in_the_opposite_one() {
     assert!(world.pass().is_empty());
 }
 
+/// As the restore of a deleted project leaves it.
+#[test]
+fn a_namespace_that_is_gone_is_made_anew_for_a_project_that_came_back() {
+    let mut world = World::new(&["hetzner"]);
+    world.converge();
+    world.project_namespace.project_deleted_at = Some(at(2_000));
+    world.project_namespace.resources = 0;
+    world.project_namespace.uses.clear();
+    world.converge();
+    assert_eq!(world.phase(), NamespacePhase::Deleted);
+
+    world.project_namespace.project_deleted_at = None;
+    world.uses(&["hetzner"]);
+    world.observed.absent.clear();
+    world.pass();
+    assert_eq!(world.phase(), NamespacePhase::Provisioning);
+    world.converge();
+    assert_eq!(world.phase(), NamespacePhase::Ready);
+    assert_eq!(world.provider("hetzner"), Some(ProviderPhase::Ready));
+}
+
 #[test]
 fn a_provider_goes_with_its_last_user_and_its_release_is_recorded_first() {
     let mut world = World::new(&["aws", "hetzner"]);
