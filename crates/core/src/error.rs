@@ -56,6 +56,8 @@ closed_set!(
         Protected => "protected",
         /// The deletion began already, or is over.
         NotCancellable => "not_cancellable",
+        /// Something still needs what would be purged.
+        PurgeWithheld => "purge_withheld",
         /// The project is being deleted, or will be.
         ProjectLeaving => "project_leaving",
         /// A deletion of it is scheduled or under way.

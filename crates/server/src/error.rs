@@ -107,6 +107,7 @@ pub(crate) const fn status(kind: ErrorKind, in_path: bool) -> StatusCode {
         | ErrorKind::MeshInUse
         | ErrorKind::Protected
         | ErrorKind::NotCancellable
+        | ErrorKind::PurgeWithheld
         | ErrorKind::ProjectLeaving
         | ErrorKind::Leaving
         | ErrorKind::NotEnrolling

@@ -42,6 +42,7 @@ pub fn request(
         actor,
         verb: DELETE,
         retention: door.defaults.retention,
+        purge_protected: door.defaults.purge_protected,
     };
     let begins = door.pass(ask, now)?;
     let commit = match (snapshot.attempt.request_deletion(now), begins, retrying) {

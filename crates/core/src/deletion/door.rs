@@ -71,11 +71,20 @@ pub struct Defaults {
     pub grace: Duration,
     /// How long something deleted is kept.
     pub retention: Duration,
+    /// Deletions of more resources than this need an approval.
+    pub approve_above: Option<i64>,
+    /// Whether nobody may purge before the retention ends.
+    pub purge_protected: bool,
 }
 
 impl Default for Defaults {
     fn default() -> Self {
-        Self { grace: Duration::ZERO, retention: Duration::from_secs(30 * 86_400) }
+        Self {
+            grace: Duration::ZERO,
+            retention: Duration::from_secs(30 * 86_400),
+            approve_above: None,
+            purge_protected: false,
+        }
     }
 }
 

@@ -7,8 +7,10 @@ pub mod event;
 pub mod leak;
 pub mod orphans;
 pub mod protection;
+pub mod purge;
 pub mod record;
 pub mod request;
+pub mod settings;
 pub mod write;
 
 pub use write::DeletionWrite;
