@@ -9,6 +9,7 @@
 mod broker;
 mod crossplane;
 mod database;
+mod deletion;
 mod enrol;
 mod freeze;
 mod lists;
@@ -36,6 +37,8 @@ fn main() -> anyhow::Result<()> {
         ["broker", "--quick"] => runtime.block_on(broker::run(broker::Size::QUICK)),
         ["crossplane"] => runtime.block_on(crossplane::run(crossplane::Size::FULL)),
         ["crossplane", "--quick"] => runtime.block_on(crossplane::run(crossplane::Size::QUICK)),
+        ["deletion"] => runtime.block_on(deletion::run(100_000)),
+        ["deletion", "--quick"] => runtime.block_on(deletion::run(10_000)),
         ["enrol"] => runtime.block_on(enrol::run(10_000)),
         ["enrol", "--quick"] => runtime.block_on(enrol::run(1_000)),
         ["enrol", nodes] => runtime.block_on(enrol::run(nodes.parse()?)),
@@ -54,7 +57,7 @@ fn main() -> anyhow::Result<()> {
         }
         [memory::COMMAND, objects] => runtime.block_on(memory::measure(objects.parse()?)),
         _ => bail!(
-            "usage: slipway-bench broker [--quick] | crossplane [--quick] | \
+            "usage: slipway-bench broker [--quick] | crossplane [--quick] | deletion [--quick] | \
              enrol [--quick | NODES] | freeze [--quick | RESOURCES] | lists [--quick] | \
              transitions (postgres|sqlite) (shipped|single) (standalone|node) RESOURCES"
         ),

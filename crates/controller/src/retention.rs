@@ -1,5 +1,5 @@
-//! The retention loop: removes events, histories and audit entries that were
-//! kept long enough, and the middle of histories that are too long. What counts as work is one periodic task, which one
+//! The retention loop: removes events, histories, audit entries, and records of deletions
+//! and leaks that were kept long enough, and the middle of histories that are too long. What counts as work is one periodic task, which one
 //! replica claims at a time. The store's statements and the rules in
 //! `slipway_core::events::positions` decide what may be removed.
 //!
@@ -25,7 +25,8 @@ pub struct Retention {
     pub events: Duration,
     /// Since the resource is gone.
     pub history: Duration,
-    /// Since the entry was written, if its subject is gone.
+    /// Since the entry was written, if its subject is gone; since a deletion was purged,
+    /// cancelled or restored, and since a leak was resolved.
     pub audit: Duration,
 }
 
@@ -43,6 +44,7 @@ struct Pruned {
     events: u64,
     history: u64,
     audit: u64,
+    deletions: u64,
 }
 
 impl RetentionLoop {
@@ -92,6 +94,12 @@ impl RetentionLoop {
             from = step.next;
             if from.is_none() {
                 break;
+            }
+        }
+        while time_is_left() {
+            match store.deletion.deletion_prune(self.retention.audit, Self::BATCH).await? {
+                0 => break,
+                removed => pruned.deletions += removed,
             }
         }
         let mut after = None;

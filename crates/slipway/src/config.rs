@@ -490,6 +490,7 @@ impl Layer {
             deletion: Defaults {
                 grace: checked!(duration, deletion_grace, Duration::ZERO),
                 retention: checked!(days, deletion_retention, 30),
+                ..Defaults::default()
             },
             stop_grace: checked!(duration, stop_grace, seconds(5)),
             drain_timeout: checked!(duration, drain_timeout, seconds(15)),

@@ -99,6 +99,10 @@ operations! {
 
     DeletionRead            Viewer   Project      -;
     DeletionCancel          Operator Project      "deletion.cancel";
+    DeletionPurge           Admin    Project      "deletion.purge";
+    DeletionSettingsRead    Viewer   Project      -;
+    DeletionSettingsSet     Admin    Installation "deletion_settings.set";
+    DeletionSettingsRemove  Admin    Installation "deletion_settings.remove";
     ProtectionRead          Viewer   Project      -;
     ProtectionSet           Operator Project      "protection.set";
     ProtectionRemove        Admin    Project      "protection.remove";

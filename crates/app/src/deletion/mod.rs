@@ -4,6 +4,8 @@ pub mod port;
 
 pub mod leaks;
 pub mod protection;
+pub mod purge;
 pub mod read;
 pub mod request;
 pub mod run;
+pub mod settings;

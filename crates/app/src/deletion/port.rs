@@ -9,8 +9,10 @@ use slipway_core::blocker::Blocker;
 use slipway_core::deletion::leak::{Claimant, Finding, Leak, LeakRecord, LeakSnapshot};
 use slipway_core::deletion::orphans::LeakCommit;
 use slipway_core::deletion::protection::{Protection, ProtectionSnapshot};
+use slipway_core::deletion::purge::PurgeSnapshot;
 use slipway_core::deletion::record::Deletion;
 use slipway_core::deletion::request::DeletionSnapshot;
+use slipway_core::deletion::settings::{DeletionSetting, SettingScope, SettingSnapshot};
 use slipway_core::ids::{ClusterId, DeletionId, LeakRecordId, ProjectId, ProvisionedResourceId};
 use slipway_core::subject::Subject;
 use slipway_core::time::Timestamp;
@@ -49,6 +51,19 @@ pub struct Member {
     pub name: String,
 }
 
+/// How many rows of each table.
+pub type PurgeCounts = Vec<(&'static str, u64)>;
+
+/// One batch of a purge.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PurgeStep {
+    pub removed: u64,
+    /// Another batch has to follow.
+    pub is_left: bool,
+    /// A freeze or observe-only withholds it.
+    pub withheld: bool,
+}
+
 /// Which leaks to list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LeakFilter {
@@ -60,6 +75,8 @@ pub struct LeakFilter {
 /// Called inside the transaction, maybe twice.
 pub type DeletionRule<'a> = Rule<'a, DeletionSnapshot>;
 pub type ProtectionRule<'a> = Rule<'a, ProtectionSnapshot>;
+pub type PurgeRule<'a> = Rule<'a, PurgeSnapshot>;
+pub type SettingRule<'a> = Rule<'a, SettingSnapshot>;
 pub type LeakRule<'a> = Rule<'a, LeakSnapshot, LeakCommit>;
 
 port! {
@@ -100,6 +117,40 @@ pub trait DeletionStore, intercepted by DeletionIntercept {
     async fn deletion_block(&self, id: DeletionId, blockers: &[Blocker]) -> Result<(), Error>;
 
     async fn deletion_blockers(&self, id: DeletionId) -> Result<Vec<Blocker>, Error>;
+
+    /// Those of a project and those of everything; without a project all of them.
+    async fn setting_list(
+        &self,
+        project: Option<ProjectId>,
+    ) -> Result<Vec<DeletionSetting>, Error>;
+
+    /// Decides about the setting of a scope, its project locked.
+    async fn setting_decide(
+        &self,
+        scope: SettingScope,
+        rule: &mut SettingRule<'_>,
+    ) -> Result<(), Error>;
+
+    /// Deletions that are being purged, and done ones past their retention of which nobody
+    /// said for `recheck` that something withholds them; `limit` at most.
+    async fn purge_due(&self, recheck: Duration, limit: u32) -> Result<Vec<Deletion>, Error>;
+
+    /// Something withholds the purge of this one now.
+    async fn purge_checked(&self, id: DeletionId) -> Result<(), Error>;
+
+    /// How many rows its purge would remove.
+    async fn purge_counts(&self, id: DeletionId) -> Result<PurgeCounts, Error>;
+
+    /// Decides about the purge of a deletion, its target and its record locked.
+    async fn purge_decide(&self, id: DeletionId, rule: &mut PurgeRule<'_>) -> Result<(), Error>;
+
+    /// Removes the next batch of a purging deletion: `limit` attempts with what hangs on
+    /// them, then resources, then its target.
+    async fn purge_step(&self, id: DeletionId, limit: u32) -> Result<PurgeStep, Error>;
+
+    /// Removes records of deletions that ended, and leaks that were resolved, longer than
+    /// `keep` ago, `limit` of each at most. Answers how many.
+    async fn deletion_prune(&self, keep: Duration, limit: u32) -> Result<u64, Error>;
 
     /// Decides about the protection of a live thing, its row locked.
     async fn protection_decide(

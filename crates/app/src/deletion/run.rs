@@ -49,6 +49,8 @@ pub struct Passed {
     pub advanced: usize,
     /// Something is due and could not be done; it is tried again.
     pub refused: usize,
+    /// How many batches of purges were removed.
+    pub purged: usize,
     /// A freeze or observe-only withholds everything.
     pub withheld: bool,
     /// Containers wait for their members.
@@ -61,6 +63,10 @@ impl Runner {
 
     pub fn new(context: Context, permits: Arc<Permits>) -> Self {
         Self { context, permits, actor: Actor::new(format!("loop:{}", Self::TASK)) }
+    }
+
+    pub(super) const fn actor(&self) -> &Actor {
+        &self.actor
     }
 
     pub const fn context(&self) -> &Context {
@@ -92,6 +98,7 @@ impl Runner {
                 _ => break,
             }
         }
+        self.purge(&mut passed).await?;
         if passed.advanced > 0 {
             wake_loops(&self.context);
         }
@@ -225,16 +232,28 @@ impl Runner {
 
     /// Shows why a deletion does not begin; with no refusal, that nothing is in its way.
     async fn show(&self, id: DeletionId, refusal: Option<&Refusal>) -> Result<(), Error> {
+        self.show_as(BlockerCode::DeletionRefused, id, refusal).await
+    }
+
+    /// The same as a blocker with this code.
+    pub(super) async fn show_as(
+        &self,
+        code: BlockerCode,
+        id: DeletionId,
+        refusal: Option<&Refusal>,
+    ) -> Result<(), Error> {
         let store = &self.context.stores.deletion;
         let before = store.deletion_blockers(id).await?;
         let since = before.first().map_or_else(|| self.context.clock.now(), |one| one.since);
         let blockers: Vec<Blocker> = refusal
             .into_iter()
             .map(|refusal| Blocker {
-                code: BlockerCode::DeletionRefused,
+                code,
                 message: refusal.message.clone(),
                 since,
-                evidence: serde_json::json!({ "code": refusal.kind.code() }),
+                evidence: serde_json::json!({
+                    "code": refusal.kind.code(), "details": refusal.details,
+                }),
                 next_retry_at: None,
             })
             .collect();
@@ -244,7 +263,7 @@ impl Runner {
             return Ok(());
         }
         if let Some(refusal) = refusal {
-            tracing::warn!(deletion_id = %id, %refusal, "a deletion is due and was refused");
+            tracing::warn!(deletion_id = %id, %refusal, "a deletion is due and does not go on");
         }
         store.deletion_block(id, &blockers).await
     }

@@ -2,4 +2,6 @@
 
 pub(crate) mod leak;
 pub(crate) mod protection;
+pub(crate) mod purge;
 pub(crate) mod record;
+pub(crate) mod settings;

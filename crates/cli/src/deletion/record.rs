@@ -4,6 +4,8 @@ use clap::Subcommand;
 use slipway_wire::deletion::{CancelDeletion, Deletion};
 
 use crate::arguments::{IdArguments, PageArguments};
+use crate::deletion::purge::{self, PurgeArguments};
+use crate::deletion::settings::{self, SettingsCommand};
 use crate::error::Error;
 use crate::kind::{Cells, Detail, Facts, Kind, Row};
 use crate::output::{name_and_id, optional_time, or_dash, time};
@@ -23,12 +25,20 @@ pub enum DeletionCommand {
         #[arg(long)]
         reason: Option<String>,
     },
+    /// Show what a purge would remove; with --force remove it for good
+    Purge(PurgeArguments),
+    /// Grace, retention, approval and purge protection, per project and kind
+    #[command(subcommand)]
+    Settings(SettingsCommand),
 }
 
 pub(crate) const EXAMPLES: &[&str] = &[
     "slipway deletion list --limit 20",
     "slipway deletion get 0192f0c1-2b3c",
     "slipway deletion cancel 0192f0c1-2b3c --reason needed",
+    "slipway deletion purge 0192f0c1-2b3c",
+    "slipway deletion purge 0192f0c1-2b3c --force --reason privacy",
+    "slipway deletion settings set --project shop --kind resource --retention 7d",
 ];
 
 impl Kind for Deletion {
@@ -77,6 +87,8 @@ impl Detail for Deletion {
             ("begins", optional_time(self.scheduled_for.as_ref())),
             ("done", optional_time(self.done_at.as_ref())),
             ("restorable until", optional_time(self.restorable_until.as_ref())),
+            ("purge protected", self.purge_protected.then(|| "until then".to_owned())),
+            ("ended", optional_time(self.ended_at.as_ref())),
         ]
     }
 }
@@ -89,5 +101,7 @@ pub(crate) async fn run(session: &mut Session<'_>, command: DeletionCommand) -> 
             let path = [Deletion::PATH, &deletion.id, "cancel"];
             session.post::<Deletion>(&path, &CancelDeletion { reason }).await
         }
+        DeletionCommand::Purge(arguments) => Box::pin(purge::run(session, arguments)).await,
+        DeletionCommand::Settings(command) => Box::pin(settings::run(session, command)).await,
     }
 }

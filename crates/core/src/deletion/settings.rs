@@ -14,7 +14,8 @@ use crate::commit::{Commit, Write};
 use crate::deletion::DeletionWrite;
 use crate::deletion::door::{Defaults, GRACE_MAX};
 use crate::error::Refusal;
-use crate::ids::{InstallationId, ProjectId, Revision};
+use crate::event::derive_id;
+use crate::ids::{AuditEntryId, InstallationId, ProjectId, Revision};
 use crate::subject::SubjectKind;
 use crate::text::Reason;
 use crate::time::Timestamp;
@@ -209,7 +210,18 @@ fn audit(
         Some(project) => About::new(project).of(project),
         None => About::new(snapshot.installation),
     };
-    AuditEntry::new(verb, actor, about, snapshot.now)
+    // Settings of several kinds may change at one moment.
+    let now = snapshot.now;
+    let revision = snapshot.setting.as_ref().map_or(0, |setting| setting.revision.0);
+    let parts: [&[u8]; 5] = [
+        b"audit",
+        verb.as_bytes(),
+        scope.id().as_bytes(),
+        &revision.to_be_bytes(),
+        &now.as_micros().to_be_bytes(),
+    ];
+    let id = AuditEntryId::new(derive_id(now, &parts));
+    AuditEntry { id, ..AuditEntry::new(verb, actor, about, now) }
 }
 
 fn shown(values: &Values) -> serde_json::Value {

@@ -4,7 +4,7 @@ use crate::commit::{Commit, Write};
 use crate::deletion::event;
 use crate::deletion::leak::LeakRecord;
 use crate::deletion::protection::Protection;
-use crate::deletion::record::Deletion;
+use crate::deletion::record::{Deletion, DeletionState};
 use crate::deletion::settings::DeletionSetting;
 use crate::ids::{DeletionId, ProjectId, Revision};
 use crate::subject::{Subject, SubjectKind};
@@ -66,6 +66,10 @@ pub(crate) fn enter(commit: &mut Commit, before: &Deletion, mut after: Deletion,
     if after.state != before.state {
         debug_assert!(before.state.may_become(after.state), "{before:?} → {}", after.state);
         after.ended_at = after.state.is_end().then_some(now);
+        // Nothing is in its way any more.
+        if after.state.is_end() || after.state == DeletionState::Purging {
+            commit.writes.push(Write::BlockersReplace(after.id.into(), Vec::new()));
+        }
         commit.events.push(event::announce(&after, before.revision.next(), now));
     }
     commit.writes.push(Write::Deletion(DeletionWrite::DeletionUpdate(after)));

@@ -2,9 +2,10 @@
 
 use slipway_app::access::authorise::Operation::*;
 use slipway_wire::deletion::{CancelDeletion, Deletion, LiftProtection, Protect, Protection};
+use slipway_wire::deletion::{DeletionSetting, Purge, PurgeDeletion, SetDeletionSetting};
 use slipway_wire::deletion::{Leak, LeakReason, LeakScan};
 
-use super::{deletions, leaks, protections};
+use super::{deletions, leaks, protections, purges, settings};
 use crate::routes::{Route, delete, get, post, put};
 
 #[rustfmt::skip]
@@ -14,6 +15,13 @@ pub(crate) fn rows() -> Vec<Route> {
         get   ("/deletions/{id}",     DeletionRead, deletions::get,  "Show a deletion").one::<Deletion>(),
         post  ("/deletions/{id}/cancel", DeletionCancel, deletions::cancel, "Cancel a deletion before its grace ends")
             .body::<CancelDeletion>().one::<Deletion>(),
+        post  ("/deletions/{id}/purge", DeletionPurge, purges::request, "Count what a purge would remove; with force, purge")
+            .body::<PurgeDeletion>().one::<Purge>().statuses(&[200, 202]),
+        get   ("/deletion-settings",  DeletionSettingsRead, settings::list, "List the settings of deletions").all::<DeletionSetting>(),
+        put   ("/deletion-settings/{project}/{kind}", DeletionSettingsSet, settings::set, "Set grace, retention, approval and purge protection of a project and kind")
+            .body::<SetDeletionSetting>().one::<DeletionSetting>(),
+        delete("/deletion-settings/{project}/{kind}", DeletionSettingsRemove, settings::remove, "Take the settings of a project and kind away")
+            .nothing().query(&["reason"]),
         get   ("/protections",        ProtectionRead, protections::list, "List what is protected from deletion").page::<Protection>(),
         put   ("/protections/{kind}/{reference}", ProtectionSet, protections::set, "Protect something from deletion")
             .body::<Protect>().one::<Protection>(),

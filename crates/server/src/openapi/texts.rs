@@ -64,10 +64,14 @@ fn set(document: &str, property: &str) -> Option<&'static str> {
         (_, "engine") => "Engine",
         (_, "role") => "Role",
         ("ApiKey", "state") => "KeyState",
-        ("Deletion", "state") => "DeletionState",
+        ("Deletion" | "Purge", "state") => "DeletionState",
         ("Leak", "state") => "LeakState",
         ("Token", "state") => "TokenState",
-        ("AuditEntry" | "Deletion" | "DeletionMember" | "Protection", "kind") => "SubjectKind",
+        (
+            "AuditEntry" | "Deletion" | "DeletionMember" | "DeletionSetting" | "Protection"
+            | "Purge",
+            "kind",
+        ) => "SubjectKind",
         ("Explanation", "kind") => "ExplainedKind",
         ("Leak" | "LeakSuspicion", "kind") => "LeakKind",
         ("Token" | "IssueToken", "kind") => "TokenKind",

@@ -53,7 +53,7 @@ impl World {
     }
 
     /// Takes the members of a running deletion down, and the container further.
-    async fn advance(&self, id: DeletionId) {
+    pub(in crate::testing) async fn advance(&self, id: DeletionId) {
         let container = self.deletion(id).await;
         let project = container.project_id.expect("a project");
         let broker = &self.store.broker;

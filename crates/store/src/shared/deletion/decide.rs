@@ -12,7 +12,7 @@ use super::page::{fetch_one, now};
 use super::placement::namespace;
 use super::reads::{self, select_deletions};
 use super::transaction::Load;
-use super::{Connection, hydrate, marks, protections};
+use super::{Connection, hydrate, marks, protections, settings};
 use crate::failure::Failure;
 
 /// A request to delete: what its own kind loads, and what every request passes.
@@ -31,6 +31,7 @@ impl<L: Load> Load for AtTheDoor<L> {
         if let Some(subject) = (self.subject)(&of) {
             door.under_way = under_way(connection, subject).await?;
             door.protections = protections::of(connection, subject).await?;
+            door.defaults = settings::of(connection, subject, self.defaults).await?;
         }
         Ok(Doored { of, door })
     }

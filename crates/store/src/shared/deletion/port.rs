@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use slipway_app::deletion::port::{
-    DeletionRule, LeakFilter, LeakRule, Members, ProtectionRule, RecordedFindings, ReportedFinding,
+    DeletionRule, LeakFilter, LeakRule, Members, ProtectionRule, PurgeCounts, PurgeRule, PurgeStep,
+    RecordedFindings, ReportedFinding, SettingRule,
 };
 use slipway_app::placement::port::ClusterIdentity;
 use slipway_app::ports::store::{Error, Page};
@@ -15,13 +16,14 @@ use slipway_core::blocker::Blocker;
 use slipway_core::deletion::leak::{Claimant, Leak, LeakRecord};
 use slipway_core::deletion::protection::Protection;
 use slipway_core::deletion::record::Deletion;
+use slipway_core::deletion::settings::{DeletionSetting, SettingScope};
 use slipway_core::ids::{ClusterId, DeletionId, LeakRecordId, ProjectId, ProvisionedResourceId};
 
 use slipway_core::subject::Subject;
 use uuid::Uuid;
 
 use super::broker::claimants;
-use super::{Backend, decide, leak_rows, leaks, marks, protections, reads, write};
+use super::{Backend, decide, leak_rows, leaks, marks, protections, purge, reads, settings, write};
 
 port! {
     DeletionStore {
@@ -37,6 +39,12 @@ port! {
         read deletion_blockers(id: DeletionId) -> Vec<Blocker> = reads::blockers_of;
         read protection_list(project: Option<ProjectId>, page: Page<Uuid>)
             -> Vec<Protection> = protections::list;
+        read setting_list(project: Option<ProjectId>) -> Vec<DeletionSetting> = settings::list;
+        read purge_due(recheck: Duration, limit: u32) -> Vec<Deletion> = purge::due;
+        statement purge_checked(id: DeletionId) -> () = purge::checked;
+        read purge_counts(id: DeletionId) -> PurgeCounts = purge::counts;
+        write purge_step(id: DeletionId, limit: u32) -> PurgeStep = purge::step;
+        write deletion_prune(keep: Duration, limit: u32) -> u64 = purge::prune;
         read claimant_load(attempts: &[ProvisionedResourceId])
             -> Vec<Claimant> = claimants::load;
         read claimant_expecting(cluster: ClusterId, page: Page<ProvisionedResourceId>)
@@ -71,6 +79,18 @@ port! {
             rule: &mut ProtectionRule<'_>,
         ) -> Result<(), Error> {
             self.decided(protections::Protected(subject), rule).await
+        }
+
+        async fn purge_decide(&self, id: DeletionId, rule: &mut PurgeRule<'_>) -> Result<(), Error> {
+            self.decided(purge::Purgeable(id), rule).await
+        }
+
+        async fn setting_decide(
+            &self,
+            scope: SettingScope,
+            rule: &mut SettingRule<'_>,
+        ) -> Result<(), Error> {
+            self.decided(settings::Scoped(scope), rule).await
         }
 
         async fn leak_decide(&self, id: LeakRecordId, rule: &mut LeakRule<'_>) -> Result<(), Error> {

@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use super::json_values::JsonTime;
 use super::row_set::RowSet;
-use super::{Connection, marks, protections, writes};
+use super::{Connection, marks, protections, settings, writes};
 use crate::failure::Failure;
 use crate::id_list::IdList;
 
@@ -36,7 +36,10 @@ impl<'a> Writes<'a> {
             | DeletionWrite::MarkMembers(_)
             | DeletionWrite::Unmark(..)
             | DeletionWrite::Protect(_)
-            | DeletionWrite::Unprotect(_) => self.rare.push(write),
+            | DeletionWrite::Unprotect(_)
+            | DeletionWrite::SettingInsert(_)
+            | DeletionWrite::SettingUpdate(_)
+            | DeletionWrite::SettingRemove(_) => self.rare.push(write),
             DeletionWrite::LeakInsert(leak) => self.leaks.push(leak),
             DeletionWrite::LeaksResolve(subject) => self.proven_gone.push(subject.id),
         }
@@ -53,6 +56,13 @@ impl<'a> Writes<'a> {
                 DeletionWrite::Unmark(id, kind) => marks::unmark(connection, *id, *kind).await?,
                 DeletionWrite::Protect(row) => protections::put(connection, row).await?,
                 DeletionWrite::Unprotect(row) => protections::remove(connection, *row).await?,
+                DeletionWrite::SettingInsert(row) => {
+                    settings::put(connection, &settings::INSERT, row).await?;
+                }
+                DeletionWrite::SettingUpdate(row) => {
+                    settings::put(connection, &settings::UPDATE, row).await?;
+                }
+                DeletionWrite::SettingRemove(id) => settings::remove(connection, *id).await?,
                 _ => {}
             }
         }
@@ -79,6 +89,8 @@ const DELETIONS_INSERT: RowSet<Deletion> = insert_rows!(guarded, "deletions", |d
     done_at: time = deletion.done_at,
     retention: bigint = micros(deletion.retention),
     restorable_until: time = deletion.restorable_until,
+    purge_protected: integer = i32::from(deletion.purge_protected),
+    ended_at: time = deletion.ended_at,
 });
 
 fn deleted_already(deletion: &Deletion) -> Refusal {
@@ -97,6 +109,7 @@ const DELETIONS_UPDATE: RowSet<Deletion> = update_rows!(undated, "deletions" by 
     scheduled_for: time = deletion.scheduled_for,
     done_at: time = deletion.done_at,
     restorable_until: time = deletion.restorable_until,
+    ended_at: time = deletion.ended_at,
 });
 
 /// Records a leak that no decision found.
