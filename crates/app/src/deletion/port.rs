@@ -131,8 +131,9 @@ pub trait DeletionStore, intercepted by DeletionIntercept {
         rule: &mut SettingRule<'_>,
     ) -> Result<(), Error>;
 
-    /// Deletions that are being purged, and done ones past their retention of which nobody
-    /// said for `recheck` that something withholds them; `limit` at most.
+    /// Deletions that are being purged, and done ones past their retention, `limit` at most.
+    /// One that something withholds is due again after as long as it had been due when that
+    /// was found, and after `recheck` at most.
     async fn purge_due(&self, recheck: Duration, limit: u32) -> Result<Vec<Deletion>, Error>;
 
     /// Something withholds the purge of this one now.

@@ -20,7 +20,7 @@ use crate::{Context, Error};
 
 /// Deletions that one pass looks at.
 const DUE: u32 = 50;
-/// How long until a deletion that something withholds is looked at again.
+/// How long until a deletion that something withholds is looked at again, at most.
 const RECHECK: Duration = Duration::from_secs(3_600);
 /// Attempts, resources or addresses in one transaction: some ten milliseconds of SQLite's
 /// only writer.
@@ -40,12 +40,18 @@ impl Runner {
             };
             let ended = match stepped {
                 Ok(true) => self.remove(deletion.id, &mut batches, passed).await,
-                Ok(false) => Ok(()),
+                Ok(false) => {
+                    passed.refused += 1;
+                    Ok(())
+                }
                 Err(error) => Err(error),
             };
             match ended {
                 Ok(()) => {}
                 Err(error) if error.is_logged() => return Err(error),
+                // Somebody else wrote it; the next pass reads it again.
+                Err(store::Error::Refused(refusal)) if refusal.kind == ErrorKind::RevisionStale => {
+                }
                 // A row that cannot be read or removed holds its own deletion and no other.
                 Err(error) => {
                     tracing::warn!(deletion_id = %deletion.id, %error, "a purge does not go on");
@@ -70,7 +76,7 @@ impl Runner {
         };
         match self.context().stores.deletion.purge_decide(deletion.id, &mut rule).await {
             Ok(()) => Ok(begun),
-            Err(store::Error::Refused(refusal)) => {
+            Err(store::Error::Refused(refusal)) if refusal.kind == ErrorKind::PurgeWithheld => {
                 self.withhold(deletion.id, &refusal).await?;
                 Ok(false)
             }

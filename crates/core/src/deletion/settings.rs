@@ -213,13 +213,9 @@ fn audit(
     // Settings of several kinds may change at one moment.
     let now = snapshot.now;
     let revision = snapshot.setting.as_ref().map_or(0, |setting| setting.revision.0);
-    let parts: [&[u8]; 5] = [
-        b"audit",
-        verb.as_bytes(),
-        scope.id().as_bytes(),
-        &revision.to_be_bytes(),
-        &now.as_micros().to_be_bytes(),
-    ];
+    let (revision, moment) = (revision.to_be_bytes(), now.as_micros().to_be_bytes());
+    let key = scope.id();
+    let parts: [&[u8]; 5] = [b"audit", verb.as_bytes(), key.as_bytes(), &revision, &moment];
     let id = AuditEntryId::new(derive_id(now, &parts));
     AuditEntry { id, ..AuditEntry::new(verb, actor, about, now) }
 }

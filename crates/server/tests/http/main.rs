@@ -19,6 +19,7 @@ mod lists;
 mod names;
 mod nodes;
 mod plexd;
+mod purges;
 mod resources;
 mod streams;
 mod surface;

@@ -27,19 +27,24 @@ use crate::failure::Failure;
 use crate::id_list::IdList;
 use crate::micros::Micros;
 
+/// The clock is read once: compared with a function that changes, PostgreSQL would not use
+/// the index.
 pub(crate) const DUE: &str = concat!(
     select_deletions!(),
     "WHERE id IN (SELECT id FROM deletions WHERE state = 'purging' UNION ALL \
-     SELECT id FROM deletions WHERE state = 'done' AND restorable_until <= ",
+     SELECT id FROM deletions WHERE state = 'done' AND restorable_until <= (SELECT ",
     sql!(now),
-    " AND (purge_checked_at IS NULL OR purge_checked_at <= ",
+    ") AND (purge_checked_at IS NULL OR purge_checked_at <= ",
     sql!(now, (minus_micros "$1")),
     " OR purge_checked_at > ",
     sql!(now),
-    ")) ORDER BY id LIMIT $2"
+    " OR ",
+    sql!(now),
+    " - purge_checked_at >= purge_checked_at - restorable_until)) ORDER BY id LIMIT $2"
 );
 
-/// Purging ones, and done ones past their retention that were not checked for `recheck`.
+/// Purging ones, and done ones past their retention that were not checked for `recheck`, or
+/// for as long as they were due then: what is withheld is looked at less and less often.
 pub(crate) async fn due(
     connection: &mut Connection,
     (recheck, limit): (Duration, u32),
