@@ -66,6 +66,19 @@ impl Found {
     }
 }
 
+/// The code of every reason.
+pub const REASONS: &[&str] = &[
+    "not_done",
+    "purge_protected",
+    "frozen",
+    "observe_only",
+    "not_proven_gone",
+    "open_leak",
+    "owed_delivery",
+    "in_use",
+    "parent_kept",
+];
+
 /// One reason not to purge: a stable code, and a text that says what to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Withheld {
@@ -90,7 +103,10 @@ impl PurgeSnapshot {
     pub fn withheld(&self, despite_protection: bool) -> Vec<Withheld> {
         let (deletion, now) = (&self.deletion, self.now);
         let mut found = Vec::new();
-        let mut add = |code, message: String| found.push(Withheld { code, message });
+        let mut add = |code, message: String| {
+            debug_assert!(REASONS.contains(&code), "`{code}` is missing in REASONS");
+            found.push(Withheld { code, message });
+        };
         if deletion.state != DeletionState::Done {
             let message = match deletion.state {
                 DeletionState::Purging | DeletionState::Purged => "it is purged already",

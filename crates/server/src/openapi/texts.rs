@@ -10,8 +10,8 @@ use slipway_core::catalog::blueprint_version::{
     CompositeScope, Engine, InjectionStrategy, MeshRole,
 };
 use slipway_core::catalog::label::LabelSource;
-use slipway_core::deletion::leak;
 use slipway_core::deletion::record::DeletionState;
+use slipway_core::deletion::{leak, purge};
 use slipway_core::error::ErrorKind;
 use slipway_core::nodes::node::{DeregisteredHow, Reachability};
 use slipway_core::nodes::token::TokenKind;
@@ -44,6 +44,7 @@ pub(super) fn sets() -> Vec<(&'static str, Value)> {
         ("OfferedEngine", json!(Engine::OFFERED)),
         ("Phase", json!(Phase::ALL)),
         ("ProviderPhase", json!(ProviderPhase::ALL)),
+        ("PurgeReasonCode", json!(purge::REASONS)),
         ("Reachability", json!(Reachability::ALL)),
         ("Role", json!(Role::ALL)),
         ("SubjectKind", json!(SubjectKind::ALL)),
@@ -85,6 +86,7 @@ fn set(document: &str, property: &str) -> Option<&'static str> {
         ("Blocker", "code") => "BlockerCode",
         ("Blocker", "owner") => "BlockerOwner",
         ("Problem" | "FieldError", "code") => "ErrorCode",
+        ("PurgeReason", "code") => "PurgeReasonCode",
         ("WithheldAction", "action") => "WithheldKind",
         _ => return None,
     })

@@ -31,6 +31,7 @@ mod machines;
 mod manual;
 mod network;
 mod plexd;
+mod purges;
 mod readme;
 mod reenrol;
 mod replicas;

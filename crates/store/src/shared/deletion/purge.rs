@@ -352,15 +352,16 @@ pub(crate) async fn step(
     let mut removed = broker::purge::attempts(connection, &attempts).await?;
     removed += broker::purge::resources(connection, &resources).await?;
     let mut is_left = !resources.0.is_empty();
-    if !is_left {
-        let Subject { kind, id } = deletion.target;
+    let Subject { kind, id } = deletion.target;
+    if let Some(marks) = marks::of(kind).filter(|_| !is_left) {
+        marks.lock(connection, id).await?;
         let addresses = match kind {
             SubjectKind::Project => nodes::purge::of_project(connection, (id, limit)).await?,
             _ => 0,
         };
         removed += addresses;
         is_left = addresses >= u64::from(limit);
-        if !is_left && marks::of(kind).is_some() {
+        if !is_left {
             removed += row(connection, kind, id).await?;
         }
     }
