@@ -8,8 +8,8 @@ use slipway_app::access::reference;
 use slipway_app::deletion::settings;
 use slipway_core::deletion::settings::{self as core, SettingScope, Values};
 use slipway_core::ids::ProjectId;
-use slipway_core::operations::reference::unknown;
 use slipway_core::subject::SubjectKind;
+use slipway_core::{ErrorKind, Refusal};
 use slipway_wire::deletion::{DeletionSetting, SetDeletionSetting};
 
 use crate::error::Rejection;
@@ -54,7 +54,11 @@ async fn scope(call: &Call, project: &str, kind: &str) -> Result<SettingScope, R
         named => {
             let of = SubjectKind::Project;
             let found = reference::find(&call.context, &call.caller, of, named).await?;
-            Some(ProjectId::new(found.ok_or_else(|| unknown(of, named))?))
+            let unknown = || {
+                let text = format!("there is no project `{named}`; check its name or id");
+                Refusal::new(ErrorKind::ProjectNotFound, text)
+            };
+            Some(ProjectId::new(found.ok_or_else(unknown)?))
         }
     };
     let kind = match kind {
