@@ -56,7 +56,7 @@ pub type PurgeCounts = Vec<(&'static str, u64)>;
 
 /// One batch of a purge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PurgeStep {
+pub struct PurgeBatch {
     pub removed: u64,
     /// Another batch has to follow.
     pub is_left: bool,
@@ -147,7 +147,7 @@ pub trait DeletionStore, intercepted by DeletionIntercept {
 
     /// Removes the next batch of a purging deletion: `limit` attempts with what hangs on
     /// them, then resources, then its target.
-    async fn purge_step(&self, id: DeletionId, limit: u32) -> Result<PurgeStep, Error>;
+    async fn purge_batch(&self, id: DeletionId, limit: u32) -> Result<PurgeBatch, Error>;
 
     /// Removes records of deletions that ended, and leaks that were resolved, longer than
     /// `keep` ago, `limit` of each at most. Answers how many.

@@ -100,7 +100,7 @@ impl Runner {
         let store = &self.context().stores.deletion;
         while *batches < BATCHES {
             *batches += 1;
-            let step = store.purge_step(id, BATCH).await?;
+            let step = store.purge_batch(id, BATCH).await?;
             if step.withheld {
                 passed.withheld = true;
                 return Ok(());

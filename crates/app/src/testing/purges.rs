@@ -107,7 +107,7 @@ impl World {
         let mut batches = 0;
         loop {
             batches += 1;
-            let step = self.store.deletion.purge_step(id, limit).await.expect("a batch");
+            let step = self.store.deletion.purge_batch(id, limit).await.expect("a batch");
             assert!(!step.withheld);
             if !step.is_left {
                 break;
@@ -385,7 +385,7 @@ async fn a_container_is_purged_in_batches_after_what_is_in_it(world: &World) {
     world.purge(child).await;
 
     world.begin_purge(id, Trigger::Retention).await.expect("it begins");
-    let step = world.store.deletion.purge_step(id, 1).await.expect("a batch");
+    let step = world.store.deletion.purge_batch(id, 1).await.expect("a batch");
     assert!(step.is_left && step.removed > 0, "{step:?}");
     let left = members.iter().take(2).map(|member| member.resource);
     let mut found = 0;
@@ -506,7 +506,7 @@ async fn purge_with_restore(world: &Arc<World>) {
     restored.expect("it is restored, or comes too late");
     match world.deletion(id).await.state {
         DeletionState::Restored => {
-            let step = world.store.deletion.purge_step(id, 50).await.expect("an answer");
+            let step = world.store.deletion.purge_batch(id, 50).await.expect("an answer");
             assert_eq!(step.removed, 0, "what came back is not purged");
             assert_eq!(world.lines(declared.resource).await, 1);
         }

@@ -107,7 +107,7 @@ async fn purge_all(stores: Stores, id: DeletionId) -> anyhow::Result<(u64, Durat
     stores.deletion.purge_decide(id, &mut rule).await?;
     let mut removed = 0;
     loop {
-        let step = stores.deletion.purge_step(id, BATCH).await?;
+        let step = stores.deletion.purge_batch(id, BATCH).await?;
         removed += step.removed;
         if !step.is_left {
             break;

@@ -99,7 +99,7 @@ async fn a_purge_counts_first_and_needs_force_and_a_reason() {
     assert_eq!((status, &begun["state"]), (202, &json!("purging")), "{begun}");
     let deletion = world.get(&format!("/api/v1/deletions/{of_credential}")).await.json();
     assert_eq!(deletion["state"], "purging", "it is written before anything goes");
-    let step = world.context.stores.deletion.purge_step(of_credential.parse().unwrap(), 50).await;
+    let step = world.context.stores.deletion.purge_batch(of_credential.parse().unwrap(), 50).await;
     assert!(!step.unwrap().is_left);
     let (status, refused) = purge(&of_cloud, force).await;
     assert_eq!(status, 409, "{refused}");

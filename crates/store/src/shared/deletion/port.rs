@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use slipway_app::deletion::port::{
-    DeletionRule, LeakFilter, LeakRule, Members, ProtectionRule, PurgeCounts, PurgeRule, PurgeStep,
-    RecordedFindings, ReportedFinding, SettingRule,
+    DeletionRule, LeakFilter, LeakRule, Members, ProtectionRule, PurgeBatch, PurgeCounts,
+    PurgeRule, RecordedFindings, ReportedFinding, SettingRule,
 };
 use slipway_app::placement::port::ClusterIdentity;
 use slipway_app::ports::store::{Error, Page};
@@ -43,7 +43,7 @@ port! {
         read purge_due(recheck: Duration, limit: u32) -> Vec<Deletion> = purge::due;
         statement purge_checked(id: DeletionId) -> () = purge::checked;
         read purge_counts(id: DeletionId) -> PurgeCounts = purge::counts;
-        write purge_step(id: DeletionId, limit: u32) -> PurgeStep = purge::step;
+        write purge_batch(id: DeletionId, limit: u32) -> PurgeBatch = purge::batch;
         write deletion_prune(keep: Duration, limit: u32) -> u64 = purge::prune;
         read claimant_load(attempts: &[ProvisionedResourceId])
             -> Vec<Claimant> = claimants::load;

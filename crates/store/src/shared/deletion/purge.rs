@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use slipway_app::deletion::port::{PurgeCounts, PurgeStep};
+use slipway_app::deletion::port::{PurgeBatch, PurgeCounts};
 use slipway_core::Timestamp;
 use slipway_core::deletion::purge::{Found, Needs, PurgeSnapshot};
 use slipway_core::deletion::record::{Deletion, DeletionState};
@@ -338,15 +338,15 @@ pub(crate) async fn counts(
 /// One batch of a purging deletion, in the order of references: its attempts with what
 /// hangs on them, its resources, what its target has, its target. Another batch at the
 /// same time waits for the lock of the record.
-pub(crate) async fn step(
+pub(crate) async fn batch(
     connection: &mut Connection,
     (id, limit): (DeletionId, u32),
-) -> Result<End<PurgeStep>, Failure> {
+) -> Result<End<PurgeBatch>, Failure> {
     let deletion = locked(connection, id).await?;
     let control = operations::control::fetch(connection, ()).await?;
     let acting = control.mode() == Mode::Acting;
     if deletion.state != DeletionState::Purging || !acting {
-        return Ok(End::Rollback(PurgeStep { removed: 0, is_left: false, withheld: !acting }));
+        return Ok(End::Rollback(PurgeBatch { removed: 0, is_left: false, withheld: !acting }));
     }
     let (resources, attempts) = broker::purge::next(connection, &deletion, limit).await?;
     let mut removed = broker::purge::attempts(connection, &attempts).await?;
@@ -366,7 +366,7 @@ pub(crate) async fn step(
         }
     }
     operations::control::require_mode(connection, std::iter::once(control.revision)).await?;
-    Ok(End::Commit(PurgeStep { removed, is_left, withheld: false }))
+    Ok(End::Commit(PurgeBatch { removed, is_left, withheld: false }))
 }
 
 /// The row of the target, with what is part of it.
