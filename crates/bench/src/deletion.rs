@@ -1,5 +1,7 @@
 //! `deletion`: what planning and marking a whole project costs, relative to reading or
-//! writing the same rows plainly, on both databases.
+//! writing the same rows plainly, and what a purge costs its readers, on both databases.
+
+mod purge;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -50,6 +52,7 @@ pub(crate) async fn run(resources: u32) -> anyhow::Result<()> {
         plan_vs_list(&plane.context, &pool, kind, project, resources, &mut report).await?;
         cascade_vs_rows(&plane.context, &pool, kind, project, resources, &mut report).await?;
     }
+    purge::purge(resources * 10, &mut report).await?;
     report.finish();
     Ok(())
 }

@@ -57,8 +57,8 @@ fn main() -> anyhow::Result<()> {
         }
         [memory::COMMAND, objects] => runtime.block_on(memory::measure(objects.parse()?)),
         _ => bail!(
-            "usage: slipway-bench broker [--quick] | crossplane [--quick] | \
-             deletion [--quick] | enrol [--quick | NODES] | freeze [--quick | RESOURCES] | lists [--quick] | \
+            "usage: slipway-bench broker [--quick] | crossplane [--quick] | deletion [--quick] | \
+             enrol [--quick | NODES] | freeze [--quick | RESOURCES] | lists [--quick] | \
              transitions (postgres|sqlite) (shipped|single) (standalone|node) RESOURCES"
         ),
     }

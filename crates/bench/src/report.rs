@@ -19,7 +19,7 @@ impl Limit {
 }
 
 /// The limit of each figure.
-const LIMITS: [(&str, Limit); 19] = [
+const LIMITS: [(&str, Limit); 21] = [
     ("next_ns", Limit::AtMost(20.0)),
     ("transitions_vs_commits_postgres", Limit::AtLeast(1.0)),
     ("transitions_vs_commits_sqlite", Limit::AtLeast(1.0)),
@@ -34,6 +34,8 @@ const LIMITS: [(&str, Limit); 19] = [
     ("requests_per_composite", Limit::AtMost(8.0)),
     ("react_p99_ms", Limit::AtMost(250.0)),
     ("bytes_per_watched", Limit::AtMost(8_192.0)),
+    ("purge_reader_p99_postgres", Limit::AtMost(1.2)),
+    ("purge_reader_p99_sqlite", Limit::AtMost(1.2)),
     (LIST, Limit::AtMost(2.0)),
     ("plan_vs_list_postgres", Limit::AtMost(3.0)),
     ("plan_vs_list_sqlite", Limit::AtMost(3.0)),

@@ -1,6 +1,6 @@
-//! The deletions loop: begins deletions whose grace is over, and takes the deletions of
-//! projects further: their resources first, then the project, done when its namespace is
-//! gone. What counts as work is one periodic task, which one replica claims at a time; it
+//! The deletions loop: begins deletions whose grace is over, takes the deletions of
+//! projects further (their resources first, then the project, done when its namespace is
+//! gone), and purges what is past its retention. What counts as work is one periodic task, which one replica claims at a time; it
 //! is due when the next grace ends. Two replicas that did this at the same time would do
 //! no harm: every step is a decision under lock.
 
@@ -41,8 +41,8 @@ impl DeletionLoop {
 
     /// Works, and returns the time until the next pass.
     async fn pass(&self) -> Result<Duration, Error> {
-        let Passed { advanced, refused, withheld, waiting } = self.runner.pass().await?;
-        if advanced > 0 {
+        let Passed { advanced, refused, withheld, waiting, purged } = self.runner.pass().await?;
+        if advanced > 0 || purged > 0 {
             return Ok(Duration::ZERO);
         }
         let next = self.runner.context().stores.deletion.deletion_next_due().await?;

@@ -1,5 +1,6 @@
-//! The retention loop: removes events, histories, audit entries and plans that were
-//! kept long enough, and the middle of histories that are too long. What counts as work is one periodic task, which one
+//! The retention loop: removes events, histories, audit entries, plans, and records of
+//! deletions and leaks that were kept long enough, and the middle of histories that are too
+//! long. What counts as work is one periodic task, which one
 //! replica claims at a time. The store's statements and the rules in
 //! `slipway_core::events::positions` decide what may be removed.
 //!
@@ -25,7 +26,8 @@ pub struct Retention {
     pub events: Duration,
     /// Since the resource is gone.
     pub history: Duration,
-    /// Since the entry was written, if its subject is gone.
+    /// Since the entry was written, if its subject is gone; since a deletion was purged,
+    /// cancelled or restored, and since a leak was resolved.
     pub audit: Duration,
 }
 
@@ -44,6 +46,7 @@ struct Pruned {
     history: u64,
     audit: u64,
     plans: u64,
+    deletions: u64,
 }
 
 impl RetentionLoop {
@@ -101,6 +104,12 @@ impl RetentionLoop {
             match store.deletion.plan_prune(Self::PLANS).await? {
                 0 => break,
                 removed => pruned.plans += removed,
+            }
+        }
+        while time_is_left() {
+            match store.deletion.deletion_prune(self.retention.audit, Self::BATCH).await? {
+                0 => break,
+                removed => pruned.deletions += removed,
             }
         }
         let mut after = None;

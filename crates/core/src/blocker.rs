@@ -35,6 +35,7 @@ closed_set!(
         DeprovisioningOverdue => "deprovisioning_overdue",
         MachineNotConfirmedGone => "machine_not_confirmed_gone",
         DeletionRefused => "deletion_refused",
+        PurgeWithheld => "purge_withheld",
         RowInvalid => "row_invalid",
         InternalError => "internal_error",
         ClusterNotServed => "cluster_not_served",
@@ -121,7 +122,8 @@ impl BlockerCode {
             | Self::Unsettled
             | Self::NodeNotDraining
             | Self::MachineNotConfirmedGone
-            | Self::DeletionRefused => "operator",
+            | Self::DeletionRefused
+            | Self::PurgeWithheld => "operator",
         }
     }
 
@@ -202,6 +204,18 @@ impl BlockerCode {
                     action: "keep what was to be deleted",
                     command: Some("slipway deletion cancel <deletion> --reason <why>"),
                     role: "operator",
+                },
+            ],
+            Self::PurgeWithheld => &[
+                Remedy {
+                    action: "see to what its message names; an hour later at most it is tried again by itself",
+                    command: None,
+                    role: "operator",
+                },
+                Remedy {
+                    action: "see what a purge would remove, and every reason against it",
+                    command: Some("slipway deletion purge <deletion>"),
+                    role: "admin",
                 },
             ],
             Self::NodeSilent => &[

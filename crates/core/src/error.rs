@@ -76,6 +76,8 @@ closed_set!(
         RestoreConflict => "restore_conflict",
         /// A resource can only be restored as a new attempt.
         SubstrateGone => "substrate_gone",
+        /// Something still needs what would be purged.
+        PurgeWithheld => "purge_withheld",
         /// The project is being deleted, or will be.
         ProjectLeaving => "project_leaving",
         /// A deletion of it is scheduled or under way.

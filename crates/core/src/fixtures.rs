@@ -269,6 +269,8 @@ pub fn mk_deletion(snapshot: &ResourceSnapshot) -> Deletion {
         done_at: None,
         retention: Duration::from_secs(3_600),
         restorable_until: None,
+        purge_protected: false,
+        ended_at: None,
     }
 }
 

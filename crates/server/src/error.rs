@@ -118,6 +118,7 @@ pub(crate) const fn status(kind: ErrorKind, in_path: bool) -> StatusCode {
         | ErrorKind::NotRestorable
         | ErrorKind::RestoreConflict
         | ErrorKind::SubstrateGone
+        | ErrorKind::PurgeWithheld
         | ErrorKind::ProjectLeaving
         | ErrorKind::Leaving
         | ErrorKind::NotEnrolling

@@ -53,7 +53,9 @@ const TIMES: &[(Role, &str, &[&str])] = &[
     (Role::Start, "nodes", &["registered_at", "last_heartbeat_at", "drain_requested_at"]),
     (Role::Happened, "nodes", &["deregistered_at", "created_at", "updated_at"]),
     (Role::Happened, "manual_machines", &["made_at", "terminating_at"]),
-    (Role::Happened, "deletions", &["requested_at", "done_at"]),
+    // Retention counts from `ended_at`, in months; a check in the future counts as none.
+    (Role::Happened, "deletions", &["requested_at", "done_at", "ended_at", "purge_checked_at"]),
+    (Role::Happened, "deletion_settings", &["set_at"]),
     (Role::Promise, "deletions", &["scheduled_for", "restorable_until"]),
     (Role::Happened, "protections", &["set_at"]),
     (Role::Promise, "protections", &["lifted_until"]),

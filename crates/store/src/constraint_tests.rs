@@ -48,6 +48,7 @@ const ROWS: &[&str] = &[
      owned_hash, claim_token, confirm_gone) VALUES ($1, $1, 'x', 'x', 'x', 1, 1)",
     "INSERT INTO deletions (id, kind, target_id, state, requested_by, reason) \
      VALUES ($1, 'x', $1, 'done', 'x', 'x')",
+    "INSERT INTO deletion_settings (id, set_by, reason) VALUES ($1, 'x', 'x')",
     "INSERT INTO protections (subject_kind, subject_id, name, set_by, reason) \
      VALUES ('x', $1, 'x', 'x', 'x')",
     "INSERT INTO deletion_plans (id, kind, target_id, name, planned_by, expires_at, digest, \

@@ -34,6 +34,8 @@ mod clock_tests;
 mod constraint_tests;
 #[cfg(test)]
 mod migration_tests;
+#[cfg(test)]
+mod table_tests;
 
 pub use backup::{
     BackupError, Beside, Manifest, backup, backup_check, checkpoint, database_file, restore_prepare,

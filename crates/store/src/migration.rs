@@ -82,6 +82,7 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
     migration!(16, "catalog_soft_deletion", "0016_catalog_soft_deletion", min_reader: 16),
     // Lets a deletion wait for its grace, which an older reader would take for running.
     migration!(17, "deletion_grace", "0017_deletion_grace", min_reader: 17),
+    migration!(18, "deletion_settings", "0018_deletion_settings", min_reader: 17),
     migration!(19, "deletion_plans", "0019_deletion_plans", min_reader: 17),
     // Stops a caller, whom an older reader would let through.
     migration!(20, "deletion_brakes", "0020_deletion_brakes", min_reader: 20),

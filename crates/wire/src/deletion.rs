@@ -47,6 +47,12 @@ pub struct Deletion {
     pub scheduled_for: Option<String>,
     pub done_at: Option<String>,
     pub restorable_until: Option<String>,
+    /// Whether nobody may purge it before `restorable_until`.
+    #[serde(default)]
+    pub purge_protected: bool,
+    /// When it was purged, cancelled or restored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<String>,
 }
 
 /// Why a deletion is cancelled.
@@ -142,6 +148,98 @@ pub struct RestoreConflict {
     pub name: String,
     /// What it is, and what to do about it.
     pub message: String,
+}
+
+/// A purge of a deletion.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PurgeDeletion {
+    /// Without it nothing is removed, and the answer says what would be.
+    #[serde(default)]
+    pub force: bool,
+    /// Why; required with `force`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Purges although purge protection was on when it was deleted.
+    #[serde(default)]
+    pub despite_protection: bool,
+}
+
+/// What a purge removes for good.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Purge {
+    pub deletion_id: String,
+    pub kind: String,
+    /// The name of what was deleted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
+    /// Of the deletion: `purging` if the purge began.
+    pub state: String,
+    /// How many rows.
+    pub total: u64,
+    pub tables: Vec<PurgeRows>,
+    /// Some of the members.
+    pub sample: Vec<DeletionMember>,
+    /// Why it is not purged now; empty if it can be.
+    pub withheld: Vec<PurgeReason>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct PurgeRows {
+    pub table: String,
+    pub rows: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct PurgeReason {
+    /// Such as `not_proven_gone`, `open_leak`, `owed_delivery`, `in_use`.
+    pub code: String,
+    pub message: String,
+}
+
+/// The settings of deletions of a project and kind. A field that is absent is taken from
+/// the next setting: project and kind, project, kind, everything, the process.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct DeletionSetting {
+    /// Absent means every project.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project_id: Option<String>,
+    /// Absent means every kind.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grace_seconds: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retention_seconds: Option<u64>,
+    /// Deletions of more resources than this need an approval.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approve_above: Option<i64>,
+    /// Whether nobody may purge before the retention ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub purge_protected: Option<bool>,
+    pub set_by: String,
+    pub set_at: String,
+    pub reason: String,
+}
+
+/// The values of a setting; they replace the earlier ones as a whole.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SetDeletionSetting {
+    /// At most 365 days.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grace_seconds: Option<u64>,
+    /// At most ten years.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retention_seconds: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approve_above: Option<i64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub purge_protected: Option<bool>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
 /// The protection of one thing from deletion.

@@ -106,6 +106,10 @@ operations! {
     DeletionPlan            Operator Project      -;
     PlanApprove             Operator Project      "plan.approve";
     DeletionRestore         Operator Project      "deletion.restore";
+    DeletionPurge           Admin    Project      "deletion.purge";
+    DeletionSettingsRead    Viewer   Project      -;
+    DeletionSettingsSet     Admin    Installation "deletion_settings.set";
+    DeletionSettingsRemove  Admin    Installation "deletion_settings.remove";
     ProtectionRead          Viewer   Project      -;
     ProtectionSet           Operator Project      "protection.set";
     ProtectionRemove        Admin    Project      "protection.remove";

@@ -26,6 +26,7 @@ pub async fn retry(
     let version = corrections.version.as_deref();
     version.map_or(Ok(()), |text| check_reference("version", text))?;
     let deletion_id = DeletionId::new(context.entropy.uuid());
+    let retention = context.settings.deletion.retention;
     let mut transitioned = Vec::new();
     let mut noted = |commit: Commit, snapshot: &ResourceSnapshot| {
         transitioned = transitions(&commit, Some(snapshot));
@@ -34,14 +35,21 @@ pub async fn retry(
     let store = &context.stores.broker;
     if corrections.is_empty() {
         let mut rule = |snapshot: &ResourceSnapshot| {
-            Ok(noted(retry::request(snapshot, deletion_id, &reason, &actor)?, snapshot))
+            let commit = retry::request(snapshot, deletion_id, retention, &reason, &actor)?;
+            Ok(noted(commit, snapshot))
         };
         store.decide(ResourceKey::Resource(id), &mut rule).await?;
     } else {
         let key = RetryKey { resource: id, version: corrections.version.clone() };
         let mut rule = |snapshot: &RetrySnapshot| {
-            let commit =
-                retry::request_corrected(snapshot, corrections, deletion_id, &reason, &actor)?;
+            let commit = retry::request_corrected(
+                snapshot,
+                corrections,
+                deletion_id,
+                retention,
+                &reason,
+                &actor,
+            )?;
             Ok(noted(commit, &snapshot.resource))
         };
         store.decide_retry(&key, &mut rule).await?;

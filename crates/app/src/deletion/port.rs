@@ -12,9 +12,11 @@ use slipway_core::deletion::leak::{Claimant, Finding, Leak, LeakRecord, LeakSnap
 use slipway_core::deletion::orphans::LeakCommit;
 use slipway_core::deletion::plan::Plan;
 use slipway_core::deletion::protection::{Protection, ProtectionSnapshot};
+use slipway_core::deletion::purge::PurgeSnapshot;
 use slipway_core::deletion::record::{Deletion, DeletionState};
 use slipway_core::deletion::request::DeletionSnapshot;
 use slipway_core::deletion::restore::{Renames, RestoreSnapshot};
+use slipway_core::deletion::settings::{DeletionSetting, SettingScope, SettingSnapshot};
 use slipway_core::ids::{
     ApiKeyId, ClusterId, DeletionId, LeakRecordId, PlanId, ProjectId, ProvisionedResourceId,
 };
@@ -79,6 +81,19 @@ pub struct Scheduled {
     pub next: Option<Deletion>,
 }
 
+/// How many rows of each table.
+pub type PurgeCounts = Vec<(&'static str, u64)>;
+
+/// One batch of a purge.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PurgeBatch {
+    pub removed: u64,
+    /// Another batch has to follow.
+    pub is_left: bool,
+    /// A freeze or observe-only withholds it.
+    pub withheld: bool,
+}
+
 /// Which leaks to list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LeakFilter {
@@ -93,6 +108,8 @@ pub type RestoreRule<'a> = Rule<'a, RestoreSnapshot>;
 pub type ProtectionRule<'a> = Rule<'a, ProtectionSnapshot>;
 pub type PlanRule<'a> = Rule<'a, PlanSnapshot>;
 pub type BrakeRule<'a> = Rule<'a, BrakeSnapshot>;
+pub type PurgeRule<'a> = Rule<'a, PurgeSnapshot>;
+pub type SettingRule<'a> = Rule<'a, SettingSnapshot>;
 pub type LeakRule<'a> = Rule<'a, LeakSnapshot, LeakCommit>;
 
 port! {
@@ -146,6 +163,41 @@ pub trait DeletionStore, intercepted by DeletionIntercept {
 
     /// Removes plans that expired, `limit` at most, and returns how many.
     async fn plan_prune(&self, limit: u32) -> Result<u64, Error>;
+
+    /// Those of a project and those of everything; without a project all of them.
+    async fn setting_list(
+        &self,
+        project: Option<ProjectId>,
+    ) -> Result<Vec<DeletionSetting>, Error>;
+
+    /// Decides about the setting of a scope, its project locked.
+    async fn setting_decide(
+        &self,
+        scope: SettingScope,
+        rule: &mut SettingRule<'_>,
+    ) -> Result<(), Error>;
+
+    /// Deletions that are being purged, and done ones past their retention, `limit` at most.
+    /// One that something withholds is due again after as long as it had been due when that
+    /// was found, and after `recheck` at most.
+    async fn purge_due(&self, recheck: Duration, limit: u32) -> Result<Vec<Deletion>, Error>;
+
+    /// Something withholds the purge of this one now.
+    async fn purge_checked(&self, id: DeletionId) -> Result<(), Error>;
+
+    /// How many rows its purge would remove.
+    async fn purge_counts(&self, id: DeletionId) -> Result<PurgeCounts, Error>;
+
+    /// Decides about the purge of a deletion, its target and its record locked.
+    async fn purge_decide(&self, id: DeletionId, rule: &mut PurgeRule<'_>) -> Result<(), Error>;
+
+    /// Removes the next batch of a purging deletion: `limit` attempts with what hangs on
+    /// them, then resources, then its target.
+    async fn purge_batch(&self, id: DeletionId, limit: u32) -> Result<PurgeBatch, Error>;
+
+    /// Removes records of deletions that ended, and leaks that were resolved, longer than
+    /// `keep` ago, `limit` of each at most. Answers how many.
+    async fn deletion_prune(&self, keep: Duration, limit: u32) -> Result<u64, Error>;
 
     /// Decides about the protection of a live thing, its row locked.
     async fn protection_decide(

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use slipway_core::access::audit::Actor;
 use slipway_core::blocker::{Blocker, BlockerCode};
 use slipway_core::broker::decide::Outcome;
@@ -52,6 +52,8 @@ pub struct Passed {
     pub advanced: usize,
     /// Something is due and could not be done; it is tried again.
     pub refused: usize,
+    /// How many batches of purges were removed.
+    pub purged: usize,
     /// A freeze or observe-only withholds everything.
     pub withheld: bool,
     /// Containers wait for their members.
@@ -64,6 +66,10 @@ impl Runner {
 
     pub fn new(context: Context, permits: Arc<Permits>) -> Self {
         Self { context, permits, actor: Actor::new(format!("loop:{}", Self::TASK)) }
+    }
+
+    pub(super) const fn actor(&self) -> &Actor {
+        &self.actor
     }
 
     pub const fn context(&self) -> &Context {
@@ -95,6 +101,7 @@ impl Runner {
                 _ => break,
             }
         }
+        self.purge(&mut passed).await?;
         if passed.advanced > 0 {
             wake_loops(&self.context);
         }
@@ -231,9 +238,19 @@ impl Runner {
 
     /// Shows why a deletion does not begin; with no refusal, that nothing is in its way.
     async fn show(&self, id: DeletionId, refusal: Option<&Refusal>) -> Result<(), Error> {
+        self.show_as(BlockerCode::DeletionRefused, id, refusal).await
+    }
+
+    /// The same as a blocker with this code.
+    pub(super) async fn show_as(
+        &self,
+        code: BlockerCode,
+        id: DeletionId,
+        refusal: Option<&Refusal>,
+    ) -> Result<(), Error> {
         let shown = refusal.map(|refusal| {
-            let evidence = serde_json::json!({ "code": refusal.kind.code() });
-            (BlockerCode::DeletionRefused, refusal.message.clone(), evidence)
+            let evidence = json!({ "code": refusal.kind.code(), "details": refusal.details });
+            (code, refusal.message.clone(), evidence)
         });
         self.show_blocker(id, shown).await
     }

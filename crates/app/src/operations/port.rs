@@ -15,6 +15,7 @@ use slipway_core::ids::{
 };
 use slipway_core::nodes::node::Reachability;
 use slipway_core::operations::control::{Control, ControlCommit, LockedControl};
+use slipway_core::subject::SubjectKind;
 use slipway_core::time::Timestamp;
 
 use crate::ports::store::{Error, Page};
@@ -70,6 +71,11 @@ pub struct Counts {
     pub blockers: BTreeMap<BlockerCode, u64>,
     /// Registered nodes only.
     pub nodes: BTreeMap<Reachability, u64>,
+    /// Rows of the kinds that are deleted softly: live ones, and deleted ones that are not
+    /// purged.
+    pub rows: BTreeMap<SubjectKind, (u64, u64)>,
+    /// How long the purge that is due for longest has been due.
+    pub purge_overdue: Duration,
 }
 
 port! {

@@ -24,6 +24,7 @@ mod installed_keys;
 mod invariants;
 mod mesh;
 mod pairs;
+mod purges;
 mod races;
 mod renewal_races;
 mod sequential;

@@ -12,7 +12,8 @@ use tokio::sync::Barrier;
 use super::worker::{LEASE, released};
 use super::world::{World, refused};
 use super::{
-    access, batch_races, catalog, deletion_races, installed_keys, mesh, pairs, renewal_races,
+    access, batch_races, catalog, deletion_races, installed_keys, mesh, pairs, purges,
+    renewal_races,
 };
 use crate::ports::Stores;
 use crate::ports::store::{Error, Page};
@@ -50,6 +51,7 @@ pub async fn races(store: Stores, rounds: u32) {
         mesh::enrol_with_a_refused_enrol_of_the_last_address(&world).await;
         catalog::races(&world).await;
         deletion_races::races(&world).await;
+        purges::races(&world).await;
         access::races(&world).await;
         installed_keys::races(&world).await;
     }

@@ -222,7 +222,14 @@ impl World {
         let reason = Reason::parse("a typo").expect("a valid reason");
         let id = DeletionId::new(self.uuid());
         let mut rule = |snapshot: &RetrySnapshot| {
-            retry::request_corrected(snapshot, &corrections, id, &reason, &operator())
+            retry::request_corrected(
+                snapshot,
+                &corrections,
+                id,
+                Duration::ZERO,
+                &reason,
+                &operator(),
+            )
         };
         self.store.broker.decide_retry(&key, &mut rule).await
     }

@@ -4,5 +4,7 @@ pub(crate) mod brake;
 pub(crate) mod leak;
 pub(crate) mod plan;
 pub(crate) mod protection;
+pub(crate) mod purge;
 pub(crate) mod record;
 pub(crate) mod restore;
+pub(crate) mod settings;

@@ -7,7 +7,9 @@ use slipway_wire::deletion::{CancelDeletion, Deletion};
 
 use crate::arguments::{IdArguments, PageArguments};
 use crate::client::Listing;
+use crate::deletion::purge::{self, PurgeArguments};
 use crate::deletion::restore::{self, RestoreArguments};
+use crate::deletion::settings::{self, SettingsCommand};
 use crate::error::Error;
 use crate::kind::{Cells, Detail, Facts, Kind, Row};
 use crate::output::{name_and_id, optional_time, or_dash, time};
@@ -30,6 +32,11 @@ pub enum DeletionCommand {
     },
     /// Bring back what a deletion took: its members, all of them or none
     Restore(Box<RestoreArguments>),
+    /// Show what a purge would remove; with --force remove it for good
+    Purge(PurgeArguments),
+    /// Grace, retention, approval and purge protection, per project and kind
+    #[command(subcommand)]
+    Settings(SettingsCommand),
 }
 
 #[derive(Debug, Clone, Args)]
@@ -77,6 +84,9 @@ pub(crate) const EXAMPLES: &[&str] = &[
     "slipway deletion restore 0192f0c1-2b3c --dry-run",
     "slipway deletion restore project shop --redeclare --reason needed",
     "slipway deletion restore cloud berlin --rename berlin-2",
+    "slipway deletion purge 0192f0c1-2b3c",
+    "slipway deletion purge 0192f0c1-2b3c --force --reason privacy",
+    "slipway deletion settings set --project shop --kind resource --retention 7d",
 ];
 
 impl Kind for Deletion {
@@ -141,6 +151,8 @@ impl Detail for Deletion {
             ("begins", optional_time(self.scheduled_for.as_ref())),
             ("done", optional_time(self.done_at.as_ref())),
             ("restorable until", optional_time(self.restorable_until.as_ref())),
+            ("purge protected", self.purge_protected.then(|| "until then".to_owned())),
+            ("ended", optional_time(self.ended_at.as_ref())),
         ]
     }
 }
@@ -154,5 +166,7 @@ pub(crate) async fn run(session: &mut Session<'_>, command: DeletionCommand) -> 
             session.post::<Deletion>(&path, &CancelDeletion { reason }).await
         }
         DeletionCommand::Restore(arguments) => Box::pin(restore::run(session, *arguments)).await,
+        DeletionCommand::Purge(arguments) => Box::pin(purge::run(session, arguments)).await,
+        DeletionCommand::Settings(command) => Box::pin(settings::run(session, command)).await,
     }
 }

@@ -202,6 +202,8 @@ fn mk_deletion(id: &str) -> Deletion {
         requested_at: TIME.to_owned(),
         done_at: None,
         restorable_until: None,
+        purge_protected: false,
+        ended_at: None,
     }
 }
 

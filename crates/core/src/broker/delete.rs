@@ -46,6 +46,7 @@ pub fn request(
         actor,
         verb: DELETE,
         retention: door.defaults.retention,
+        purge_protected: door.defaults.purge_protected,
     };
     let name = &*snapshot.resource.handle.to_string();
     let taking = Taking { kind: SubjectKind::Resource, name, resources: 1 };

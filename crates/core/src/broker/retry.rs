@@ -50,9 +50,11 @@ pub struct RetrySnapshot {
 }
 
 /// Accepts the retry of an attempt that cannot advance by itself, as it was declared.
+/// `retention` says how long the attempt is kept once it is gone.
 pub fn request(
     snapshot: &ResourceSnapshot,
     deletion_id: DeletionId,
+    retention: Duration,
     reason: &Reason,
     actor: &Actor,
 ) -> Result<Commit, Refusal> {
@@ -60,15 +62,27 @@ pub fn request(
     if let Some(placement) = &snapshot.placement {
         placement.serves(&snapshot.blueprint)?;
     }
-    let mut commit = teardown::begin(snapshot, leaving, order(deletion_id, reason, actor));
+    let mut commit =
+        teardown::begin(snapshot, leaving, order(deletion_id, retention, reason, actor));
     commit.writes.extend(failure);
     Ok(commit)
 }
 
-const fn order<'a>(deletion_id: DeletionId, reason: &'a Reason, actor: &'a Actor) -> Order<'a> {
-    // The failed attempt stays on record as long as its resource.
-    let retention = Duration::ZERO;
-    Order { scope: Scope::Attempt, deletion_id, reason, actor, verb: "resource.retry", retention }
+const fn order<'a>(
+    deletion_id: DeletionId,
+    retention: Duration,
+    reason: &'a Reason,
+    actor: &'a Actor,
+) -> Order<'a> {
+    Order {
+        scope: Scope::Attempt,
+        deletion_id,
+        reason,
+        actor,
+        verb: "resource.retry",
+        retention,
+        purge_protected: false,
+    }
 }
 
 /// The same with corrections, which are checked like a declaration.
@@ -76,6 +90,7 @@ pub fn request_corrected(
     snapshot: &RetrySnapshot,
     corrections: &Corrections,
     deletion_id: DeletionId,
+    retention: Duration,
     reason: &Reason,
     actor: &Actor,
 ) -> Result<Commit, Refusal> {
@@ -103,7 +118,8 @@ pub fn request_corrected(
     let names = changed_parameters(resource.attempt.parameter_values(), &correction);
     let (from, to) = (&resource.blueprint.version, &checked.blueprint.version);
     let leaving = leaving.corrected(Some(correction));
-    let mut commit = teardown::begin(resource, leaving, order(deletion_id, reason, actor));
+    let mut commit =
+        teardown::begin(resource, leaving, order(deletion_id, retention, reason, actor));
     commit.writes.extend(failure);
     for entry in &mut commit.audit {
         // Values are in the rows of the attempts; the audit names them, as elsewhere.
@@ -248,7 +264,13 @@ mod tests {
 
     fn ask(snapshot: &ResourceSnapshot) -> Result<Commit, Refusal> {
         let id = DeletionId::new(Uuid::from_u128(500));
-        request(snapshot, id, &Reason::parse("quota was raised").unwrap(), &mk_actor())
+        request(
+            snapshot,
+            id,
+            Duration::ZERO,
+            &Reason::parse("quota was raised").unwrap(),
+            &mk_actor(),
+        )
     }
 
     #[test]
@@ -360,7 +382,14 @@ mod tests {
         let snapshot = RetrySnapshot { resource, project: "default".to_owned(), declared };
         let id = DeletionId::new(Uuid::from_u128(500));
         let reason = Reason::parse("a typo").unwrap();
-        request_corrected(&snapshot, &Corrections { version, parameters }, id, &reason, &mk_actor())
+        request_corrected(
+            &snapshot,
+            &Corrections { version, parameters },
+            id,
+            Duration::ZERO,
+            &reason,
+            &mk_actor(),
+        )
     }
 
     #[test]

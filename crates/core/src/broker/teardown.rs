@@ -52,6 +52,8 @@ pub(crate) struct Order<'a> {
     pub(crate) verb: &'static str,
     /// How long what it takes down is kept on record.
     pub(crate) retention: Duration,
+    /// Whether nobody may purge that before its retention ends.
+    pub(crate) purge_protected: bool,
 }
 
 /// Records the order; `leaving` is the attempt after the request.
@@ -126,6 +128,8 @@ pub(crate) fn deletion(snapshot: &ResourceSnapshot, order: Order<'_>) -> Deletio
         done_at: None,
         retention: order.retention,
         restorable_until: None,
+        purge_protected: order.purge_protected,
+        ended_at: None,
     }
 }
 

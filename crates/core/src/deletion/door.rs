@@ -147,6 +147,8 @@ pub struct Defaults {
     pub retention: Duration,
     /// With more resources than this a deletion needs an approved plan.
     pub approve_above: Option<i64>,
+    /// Whether nobody may purge before the retention ends.
+    pub purge_protected: bool,
 }
 
 impl Default for Defaults {
@@ -155,6 +157,7 @@ impl Default for Defaults {
             grace: Duration::ZERO,
             retention: Duration::from_secs(30 * 86_400),
             approve_above: None,
+            purge_protected: false,
         }
     }
 }

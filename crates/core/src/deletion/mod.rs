@@ -10,9 +10,11 @@ pub mod leak;
 pub mod orphans;
 pub mod plan;
 pub mod protection;
+pub mod purge;
 pub mod record;
 pub mod request;
 pub mod restore;
+pub mod settings;
 pub mod write;
 
 pub use write::DeletionWrite;

@@ -47,6 +47,11 @@ impl DeletionState {
         )
     }
 
+    /// Whether nothing follows it.
+    pub const fn is_end(self) -> bool {
+        matches!(self, Self::Purged | Self::Cancelled | Self::Restored)
+    }
+
     /// Whether its target is leaving, or will.
     pub const fn is_open(self) -> bool {
         matches!(self, Self::Scheduled | Self::Running)
@@ -78,6 +83,11 @@ pub struct Deletion {
     /// How long its members are kept once it is done.
     pub retention: Duration,
     pub restorable_until: Option<Timestamp>,
+    /// Whether purge protection was on when it was requested: nobody purges its members
+    /// before `restorable_until`.
+    pub purge_protected: bool,
+    /// When it was purged, cancelled or restored. The record is kept for some time after.
+    pub ended_at: Option<Timestamp>,
 }
 
 impl Deletion {
@@ -117,6 +127,7 @@ mod tests {
         use DeletionState::*;
         for end in [Purged, Cancelled, Restored] {
             assert!(DeletionState::ALL.iter().all(|next| !end.may_become(*next)), "{end}");
+            assert!(end.is_end());
         }
         let after_purging: Vec<_> =
             DeletionState::ALL.iter().filter(|next| Purging.may_become(**next)).collect();

@@ -107,6 +107,8 @@ pub fn request<K: Deletable>(
         done_at: None,
         retention: door.defaults.retention,
         restorable_until: None,
+        purge_protected: door.defaults.purge_protected,
+        ended_at: None,
     };
     let about = About::new(row.id());
     let about = row.project().map_or(about, |project| about.of(project));

@@ -7,10 +7,12 @@ use crate::deletion::event;
 use crate::deletion::leak::LeakRecord;
 use crate::deletion::plan::{Plan, Use};
 use crate::deletion::protection::Protection;
-use crate::deletion::record::Deletion;
+use crate::deletion::record::{Deletion, DeletionState};
+use crate::deletion::settings::DeletionSetting;
 use crate::ids::{DeletionId, ProjectId, Revision};
 use crate::subject::{Subject, SubjectKind};
 use crate::time::Timestamp;
+use uuid::Uuid;
 
 /// One row. An update names the revision in the record.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,6 +38,10 @@ pub enum DeletionWrite {
     PlanInsert(Box<Plan>),
     PlanUse(Use),
     PlanApprove(Approved),
+    SettingInsert(DeletionSetting),
+    SettingUpdate(DeletionSetting),
+    /// By the id of its row.
+    SettingRemove(Uuid),
     /// Inserted once per id; a resolved leak that is seen again is reopened.
     LeakInsert(LeakRecord),
     /// The objects that a loop found for this subject are proven gone: resolves
@@ -76,9 +82,14 @@ pub(crate) fn begin(commit: &mut Commit, deletion: Deletion) {
 }
 
 /// Writes a deletion as it becomes, and announces its state if that is another one.
-pub(crate) fn enter(commit: &mut Commit, before: &Deletion, after: Deletion, now: Timestamp) {
+pub(crate) fn enter(commit: &mut Commit, before: &Deletion, mut after: Deletion, now: Timestamp) {
     if after.state != before.state {
         debug_assert!(before.state.may_become(after.state), "{before:?} → {}", after.state);
+        after.ended_at = after.state.is_end().then_some(now);
+        // Nothing is in its way any more.
+        if after.state.is_end() || after.state == DeletionState::Purging {
+            commit.writes.push(Write::BlockersReplace(after.id.into(), Vec::new()));
+        }
         commit.events.push(event::announce(&after, before.revision.next(), now));
     }
     commit.writes.push(Write::Deletion(DeletionWrite::DeletionUpdate(after)));

@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::http::StatusCode;
-use slipway_app::deletion::port::{DeletionFilter, Members};
+use slipway_app::deletion::port::{DeletionFilter, Member, Members};
 use slipway_app::deletion::{read, request};
 use slipway_core::deletion::record::{self, DeletionState};
 use slipway_core::ids::DeletionId;
@@ -55,18 +55,19 @@ pub(super) async fn shown(
     let (found, members) = read::deletion_with_members(&call.context, &call.caller, id).await?;
     let Members { shown, count } = members;
     let document = Deletion {
-        members: shown
-            .into_iter()
-            .map(|member| DeletionMember {
-                kind: member.subject.kind.to_string(),
-                name: Some(member.name),
-                id: member.subject.id.to_string(),
-            })
-            .collect(),
+        members: shown.into_iter().map(member).collect(),
         member_count: Some(count),
         ..document(&found)
     };
     call.named(document).await
+}
+
+pub(super) fn member(member: Member) -> DeletionMember {
+    DeletionMember {
+        kind: member.subject.kind.to_string(),
+        name: Some(member.name),
+        id: member.subject.id.to_string(),
+    }
 }
 
 impl Referring for Deletion {
@@ -95,5 +96,7 @@ fn document(deletion: &record::Deletion) -> Deletion {
         scheduled_for: text(deletion.scheduled_for),
         done_at: text(deletion.done_at),
         restorable_until: text(deletion.restorable_until),
+        purge_protected: deletion.purge_protected,
+        ended_at: text(deletion.ended_at),
     }
 }

@@ -5,8 +5,10 @@ mod deletions;
 mod leaks;
 mod plans;
 mod protections;
+mod purges;
 mod restore;
 mod rows;
+mod settings;
 
 pub(crate) use deletions::answer;
 pub(crate) use rows::rows;

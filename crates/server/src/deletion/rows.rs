@@ -5,9 +5,10 @@ use slipway_wire::deletion::plan::{self, ApprovePlan, PlanDeletion};
 use slipway_wire::deletion::{
     Brake, CancelDeletion, Deletion, LiftProtection, Protect, Protection, ReleaseBrake,
 };
+use slipway_wire::deletion::{DeletionSetting, Purge, PurgeDeletion, SetDeletionSetting};
 use slipway_wire::deletion::{Leak, LeakReason, LeakScan, Restore, RestoreDeletion};
 
-use super::{brakes, deletions, leaks, plans, protections, restore};
+use super::{brakes, deletions, leaks, plans, protections, purges, restore, settings};
 use crate::routes::{Route, delete, get, post, put};
 
 #[rustfmt::skip]
@@ -28,6 +29,13 @@ pub(crate) fn rows() -> Vec<Route> {
             .body::<ApprovePlan>().one::<plan::DeletionPlan>(),
         post  ("/deletions/{id}/restore", DeletionRestore, restore::restore, "Restore what a deletion took, all of it or nothing")
             .body::<RestoreDeletion>().one::<Restore>(),
+        post  ("/deletions/{id}/purge", DeletionPurge, purges::request, "Count what a purge would remove; with force, purge")
+            .body::<PurgeDeletion>().one::<Purge>().statuses(&[200, 202]),
+        get   ("/deletion-settings",  DeletionSettingsRead, settings::list, "List the settings of deletions").all::<DeletionSetting>(),
+        put   ("/deletion-settings/{project}/{kind}", DeletionSettingsSet, settings::set, "Set grace, retention, approval and purge protection of a project and kind")
+            .body::<SetDeletionSetting>().one::<DeletionSetting>(),
+        delete("/deletion-settings/{project}/{kind}", DeletionSettingsRemove, settings::remove, "Take the settings of a project and kind away")
+            .nothing().query(&["reason"]),
         get   ("/protections",        ProtectionRead, protections::list, "List what is protected from deletion").page::<Protection>(),
         put   ("/protections/{kind}/{reference}", ProtectionSet, protections::set, "Protect something from deletion")
             .body::<Protect>().one::<Protection>(),

@@ -59,6 +59,8 @@ pub(super) struct CountMetrics {
     phases: By<1, Gauge>,
     blockers: By<1, Gauge>,
     nodes: By<1, Gauge>,
+    rows: By<2, Gauge>,
+    purge_overdue: Gauge<f64, AtomicU64>,
     overdue: By<1, Gauge<f64, AtomicU64>>,
     activations: By<1, Counter>,
     failures: By<1, Counter>,
@@ -78,6 +80,8 @@ impl CountMetrics {
             phases:      add(to, "slipway_resources", "Attempts by phase, counted at most every 15 s; absent while the database is"),
             blockers:    add(to, "slipway_blockers", "Blockers by code, counted at most every 15 s; absent while the database is"),
             nodes:       add(to, "slipway_nodes", "Registered nodes by the age of their last heartbeat, counted at most every 15 s; absent while the database is"),
+            rows:        add(to, "slipway_rows", "Rows that are live, and deleted ones that are not purged, by kind; counted at most every 15 s, absent while the database is"),
+            purge_overdue: add(to, "slipway_purge_overdue_seconds", "How long the purge that is due for longest has been due; 0 if none is"),
             age:         add(to, "slipway_counted_age_seconds", "How long ago resources, blockers and nodes were counted; 0 if they are not"),
             overdue:     add(to, "slipway_partition_overdue_seconds", "How long the oldest due row of a partition has waited for a claim; absent while the database is"),
             activations: add(to, "slipway_loop_activations", "Passes of a loop of this process"),
@@ -142,6 +146,7 @@ impl CountMetrics {
                 self.phases.clear();
                 self.blockers.clear();
                 self.nodes.clear();
+                self.rows.clear();
                 None
             }
         };
@@ -167,6 +172,13 @@ impl CountMetrics {
             let labels = [("reachability", reachability.as_str().into())];
             self.nodes.get_or_create(&labels).set(value(counts.nodes.get(reachability)));
         }
+        for (kind, (live, deleted)) in &counts.rows {
+            for (state, count) in [("live", live), ("deleted", deleted)] {
+                let labels = [("kind", kind.as_str().into()), ("state", state.into())];
+                self.rows.get_or_create(&labels).set(value(Some(count)));
+            }
+        }
+        self.purge_overdue.set(counts.purge_overdue.as_secs_f64());
     }
 
     /// Includes partitions that nobody serves: those fall behind.

@@ -374,6 +374,7 @@ mod tests {
         "status",
         "subject",
         "substrate_uid",
+        "table",
         "target",
         "title",
         "to",

@@ -11,9 +11,9 @@ use slipway_core::catalog::blueprint_version::{
     CompositeScope, Engine, InjectionStrategy, MeshRole,
 };
 use slipway_core::catalog::label::LabelSource;
-use slipway_core::deletion::leak;
 use slipway_core::deletion::plan::StepAction;
 use slipway_core::deletion::record::DeletionState;
+use slipway_core::deletion::{leak, purge};
 use slipway_core::error::ErrorKind;
 use slipway_core::nodes::node::{DeregisteredHow, Reachability};
 use slipway_core::nodes::token::TokenKind;
@@ -48,6 +48,7 @@ pub(super) fn sets() -> Vec<(&'static str, Value)> {
         ("Phase", json!(Phase::ALL)),
         ("PlanStepAction", json!(StepAction::ALL)),
         ("ProviderPhase", json!(ProviderPhase::ALL)),
+        ("PurgeReasonCode", json!(purge::REASONS)),
         ("Reachability", json!(Reachability::ALL)),
         ("Role", json!(Role::ALL)),
         ("SubjectKind", json!(SubjectKind::ALL)),
@@ -68,13 +69,13 @@ fn set(document: &str, property: &str) -> Option<&'static str> {
         (_, "engine") => "Engine",
         (_, "role") => "Role",
         ("ApiKey", "state") => "KeyState",
-        ("Deletion", "state") => "DeletionState",
+        ("Deletion" | "Purge", "state") => "DeletionState",
         ("Leak", "state") => "LeakState",
         ("Token", "state") => "TokenState",
         ("PlanDeletion", "kind") => "DeletableKind",
         (
             "AuditEntry" | "Deletion" | "DeletionMember" | "DeletionPlan" | "NextDeletion"
-            | "Protection" | "RestoreConflict" | "RestoredMember",
+            | "DeletionSetting" | "Protection" | "Purge" | "RestoreConflict" | "RestoredMember",
             "kind",
         ) => "SubjectKind",
         ("Explanation", "kind") => "ExplainedKind",
@@ -91,6 +92,7 @@ fn set(document: &str, property: &str) -> Option<&'static str> {
         ("Blocker", "owner") => "BlockerOwner",
         ("Problem" | "FieldError", "code") => "ErrorCode",
         ("PlanStep", "action") => "PlanStepAction",
+        ("PurgeReason", "code") => "PurgeReasonCode",
         ("WithheldAction", "action") => "WithheldKind",
         _ => return None,
     })

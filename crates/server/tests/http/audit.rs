@@ -150,7 +150,11 @@ async fn rows_are_audited_by_their_verb() {
     ask("DELETE", "/blueprints/s", "").await;
     ask("POST", "/labels", r#"{"key":"k"}"#).await;
     ask("PATCH", "/labels/k", r#"{"propagate":true}"#).await;
-    ask("DELETE", "/labels/k", "").await;
+    let purged = id(&ask("DELETE", "/labels/k", "").await);
+    let force = r#"{"reason":"x","force":true}"#;
+    ask("POST", &format!("/deletions/{purged}/purge"), force).await;
+    ask("PUT", "/deletion-settings/-/label", r#"{"approve_above":1}"#).await;
+    ask("DELETE", "/deletion-settings/-/label", "").await;
     ask("POST", "/clusters", r#"{"name":"c","engine":"local"}"#).await;
     ask("PATCH", "/clusters/c", r#"{"region":"eu"}"#).await;
     ask("POST", "/clusters", r#"{"name":"d","engine":"local"}"#).await;

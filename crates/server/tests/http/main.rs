@@ -21,6 +21,7 @@ mod names;
 mod nodes;
 mod plans;
 mod plexd;
+mod purges;
 mod resources;
 mod restores;
 mod streams;

@@ -32,6 +32,7 @@ mod manual;
 mod network;
 mod plans;
 mod plexd;
+mod purges;
 mod readme;
 mod reenrol;
 mod replicas;

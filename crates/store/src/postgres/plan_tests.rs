@@ -12,7 +12,7 @@ use uuid::Uuid;
 use super::connect::with_limits;
 use super::shared::access::names;
 use super::shared::broker::list::{self, Walk};
-use super::shared::deletion::filter;
+use super::shared::deletion::{filter, purge};
 use super::shared::events::of_project;
 use super::shared::{history, migrate};
 use crate::id_list::IdList;
@@ -42,7 +42,8 @@ async fn fill(connection: &mut sqlx::PgConnection, project: Uuid, name: &str, co
          INSERT INTO resources (id, project_id, handle, labels) \
             SELECT gen_random_uuid(), '{project}', 'r' || n, jsonb_build_object('in', '{name}'::text) {rows}; \
          INSERT INTO deletions (id, kind, target_id, state, requested_by, reason, name, \
-            project_id) SELECT gen_random_uuid(), 'resource', id, 'done', 'x', 'x', handle, '{project}' FROM resources \
+            project_id, restorable_until) SELECT gen_random_uuid(), 'resource', id, 'done', 'x', \
+            'x', handle, '{project}', now() + interval '30 days' FROM resources \
             WHERE project_id = '{project}'; \
          INSERT INTO outbox_events (id, aggregate_kind, aggregate_id, revision, event_type, \
             project_id, payload) SELECT gen_random_uuid(), 'x', gen_random_uuid(), 1, \
@@ -133,6 +134,8 @@ async fn a_list_reads_what_it_answers() {
             0.0,
         ),
         ("blocked", list(Walk::Attempts(attempts)), format!("'{nil}', '{{{own}}}', 100"), 0.0),
+        // What is kept costs the loop nothing, however much it is.
+        ("due_purges", purge::DUE.to_owned(), "3600000000, 50".to_owned(), 0.0),
         ("history", history::LIST.to_owned(), format!("'{own}', 1000000, 30"), 30.0),
     ];
     let called = |name: &'static str, kind, text: &str, answer| {

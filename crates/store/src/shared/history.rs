@@ -183,6 +183,15 @@ async fn number_at(
     found.map(|row| row.try_get("revision")).transpose()
 }
 
+/// Removes the quiet lines of subjects that are purged.
+pub(crate) async fn forget(connection: &mut Connection, subjects: &IdList) -> Result<u64, Failure> {
+    let removed = sqlx::query(sql!("DELETE FROM state_changes WHERE subject_id ", (one_of "$1")))
+        .bind(subjects.clone())
+        .execute(connection)
+        .await?;
+    Ok(removed.rows_affected())
+}
+
 /// Ends the histories of attempts whose resource has been gone for longer than `keep`,
 /// of `limit` attempts at most, and answers how many lines there were. Quiet changes are
 /// deleted. Announced ones leave the list and stay in the audit for as long as the audit

@@ -138,7 +138,11 @@ impl World {
         self.store.catalog.decide_credential_assignment(project, id, &mut rule).await
     }
 
-    pub(super) async fn withdraw(&self, project: &str, id: CloudCredentialId) -> Result<(), Error> {
+    pub(in crate::testing) async fn withdraw(
+        &self,
+        project: &str,
+        id: CloudCredentialId,
+    ) -> Result<(), Error> {
         let mut rule = |snapshot: &_| credential::withdraw(snapshot, &operator());
         self.store.catalog.decide_credential_assignment(project, id, &mut rule).await
     }

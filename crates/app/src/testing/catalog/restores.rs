@@ -97,14 +97,6 @@ impl World {
         key
     }
 
-    /// A resource of this project that is gone, and its deletion.
-    async fn gone_in(&self, project: &str) -> (Declared, DeletionId) {
-        let declared = self.declare_in(project).await.expect("a declaration");
-        let id = self.delete(declared.resource).await.expect("a deletion");
-        self.drive(declared.attempt, Phase::Deleted).await;
-        (declared, id)
-    }
-
     /// Deletes a project with what is in it.
     async fn gone_with(&self, project: &str, members: &[Declared]) -> DeletionId {
         let ask = Ask { cascade: true, ..self.ask() };
@@ -247,7 +239,7 @@ pub(super) async fn a_cluster_that_is_registered_again_stays_deleted(world: &Wor
 /// What was deleted with the project, and nothing that was deleted before.
 pub(super) async fn a_project_comes_back_with_its_members(world: &World) {
     let (project, credential) = world.furnished().await;
-    let (earlier, _) = world.gone_in(&project).await;
+    let (earlier, _) = world.deleted_in(&project).await;
     let first = world.declare_in(&project).await.expect("a declaration");
     let second = world.declare_in(&project).await.expect("a declaration");
     let id = world.gone_with(&project, &[first, second]).await;
@@ -282,7 +274,7 @@ pub(super) async fn a_project_comes_back_with_its_members(world: &World) {
 
 pub(super) async fn a_resource_comes_back_as_a_new_attempt(world: &World) {
     let (project, _) = world.furnished().await;
-    let (declared, id) = world.gone_in(&project).await;
+    let (declared, id) = world.deleted_in(&project).await;
     assert_eq!(refused(world.restore(id).await), ErrorKind::SubstrateGone);
     let outer = world.delete_project(&project).await.expect("it is empty");
     assert_eq!(world.conflicts(id).await[0].kind, SubjectKind::Project);
@@ -382,7 +374,7 @@ pub(super) async fn restore_with_create_of_the_same_name(world: &Arc<World>) {
 /// It comes back once.
 pub(super) async fn restore_with_restore(world: &Arc<World>) {
     let (project, _) = world.furnished().await;
-    let (declared, id) = world.gone_in(&project).await;
+    let (declared, id) = world.deleted_in(&project).await;
     let before = world.deletion(id).await.revision;
     let (a, b) = (Arc::clone(world), Arc::clone(world));
     let (first, second) =
@@ -395,7 +387,7 @@ pub(super) async fn restore_with_restore(world: &Arc<World>) {
 /// The resource is in a live project, or stays deleted; a restored one keeps the project.
 pub(super) async fn restore_with_delete_of_its_project(world: &Arc<World>) {
     let (project, _) = world.furnished().await;
-    let (_, id) = world.gone_in(&project).await;
+    let (_, id) = world.deleted_in(&project).await;
     let (a, b, of_delete) = (Arc::clone(world), Arc::clone(world), project.clone());
     let (restored, deleted) =
         at_once(
@@ -415,7 +407,7 @@ pub(super) async fn restore_with_delete_of_its_project(world: &Arc<World>) {
 /// Whatever comes first, the last word of each is on record.
 pub(super) async fn restore_with_declare_of_the_handle(world: &Arc<World>) {
     let (project, _) = world.furnished().await;
-    let (declared, id) = world.gone_in(&project).await;
+    let (declared, id) = world.deleted_in(&project).await;
     let mut key = world.declare_key_in(&project);
     key.handle = world.snapshot(declared.attempt).await.resource.handle.to_string();
     let (a, b) = (Arc::clone(world), Arc::clone(world));

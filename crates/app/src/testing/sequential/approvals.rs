@@ -42,6 +42,7 @@ const LIMITED: Defaults = Defaults {
     grace: Duration::ZERO,
     retention: Duration::from_secs(86_400),
     approve_above: Some(1),
+    purge_protected: false,
 };
 
 impl World {

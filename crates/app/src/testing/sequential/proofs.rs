@@ -107,7 +107,9 @@ pub(super) async fn an_old_attempt_is_proven_gone_while_its_successor_lives(worl
     world.tick_seeing(claimed, &present(Some("quota"))).await.expect("a tick");
     let reason = Reason::parse("the quota was raised").expect("a valid reason");
     let id = DeletionId::new(world.uuid());
-    let mut rule = |snapshot: &ResourceSnapshot| retry::request(snapshot, id, &reason, &operator());
+    let mut rule = |snapshot: &ResourceSnapshot| {
+        retry::request(snapshot, id, Duration::ZERO, &reason, &operator())
+    };
     world
         .store
         .broker

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::ports::Stores;
 use crate::testing::world::World;
-use crate::testing::{access, catalog, installed_keys, mesh};
+use crate::testing::{access, catalog, installed_keys, mesh, purges};
 
 /// Runs the sequential half.
 pub async fn conformance(store: Stores) {
@@ -32,6 +32,7 @@ pub async fn conformance(store: Stores) {
     deletions::a_row_is_deleted_when_its_grace_ends_if_nothing_needs_it(&world).await;
     deletions::a_project_is_deleted_with_what_is_in_it(&world).await;
     deletions::what_is_protected_stays(&world).await;
+    Box::pin(purges::conformance(&world)).await;
 
     brakes::a_caller_that_deletes_too_much_is_stopped(&world).await;
     brakes::a_caller_that_deletes_half_of_a_project_is_stopped(&world).await;

@@ -219,6 +219,8 @@ fn a_deletion_must_be_done() {
         requested_at: String::new(),
         done_at: done.then(String::new),
         restorable_until: None,
+        purge_protected: false,
+        ended_at: None,
     };
     assert!(deletion_done("x", "r-1", &[deletion("done", true)]).holds());
     assert!(!deletion_done("x", "r-1", &[deletion("running", false)]).holds());

@@ -40,6 +40,11 @@ pub fn deletion(
     } else {
         (found.waiting_for, found.next) = match blockers.is_empty() {
             true => (waiting_for(deletion, attempts.len()), next(deletion)),
+            false if deletion.state == DeletionState::Done => {
+                let waiting_for = "what withholds its purge to be settled";
+                let next = "it is looked at again within an hour, and nothing is removed before";
+                (Some(waiting_for.to_owned()), next.to_owned())
+            }
             // Its grace is over.
             false => {
                 let waiting_for = "what is in its way to be gone, or somebody to cancel it";
@@ -123,9 +128,10 @@ fn next(deletion: &Deletion) -> String {
         DeletionState::Running => "it goes on with its members".to_owned(),
         DeletionState::Done => match deletion.restorable_until {
             Some(until) if deletion.target.kind != SubjectKind::ProvisionedResource => format!(
-                "nothing by itself; `slipway deletion restore {id}` brings it back until {until}"
+                "`slipway deletion restore {id}` brings it back until {until}; then it is purged"
             ),
-            _ => "nothing: it is over, and its rows are kept".to_owned(),
+            Some(until) => format!("nothing: it is over, and its rows are kept until {until}"),
+            None => "nothing: it is over, and its rows are kept".to_owned(),
         },
         DeletionState::Purging => "what is left of its members is removed for good".to_owned(),
         DeletionState::Purged | DeletionState::Cancelled | DeletionState::Restored => {

@@ -14,6 +14,7 @@ pub(crate) mod named;
 pub(crate) mod partitions;
 pub(crate) mod port;
 pub(crate) mod provider;
+pub(crate) mod purge;
 pub(crate) mod reads;
 pub(crate) mod recorded;
 pub(crate) mod retention;

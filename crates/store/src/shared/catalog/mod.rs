@@ -8,6 +8,7 @@ pub(crate) mod label;
 pub(crate) mod named;
 pub(crate) mod port;
 pub(crate) mod project;
+pub(crate) mod purge;
 pub(crate) mod seed;
 pub(crate) mod version_hydrate;
 pub(crate) mod write;

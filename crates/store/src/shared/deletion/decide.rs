@@ -12,7 +12,7 @@ use super::page::{fetch_one, now};
 use super::placement::namespace;
 use super::reads::{self, select_deletions};
 use super::transaction::Load;
-use super::{Connection, brakes, hydrate, marks, plans, protections};
+use super::{Connection, brakes, hydrate, marks, plans, protections, settings};
 use crate::failure::Failure;
 
 /// A request to delete: what its own kind loads, and what every request passes.
@@ -35,6 +35,7 @@ impl<L: Load> Load for AtTheDoor<L> {
         if let Some(subject) = (self.subject)(&of) {
             door.under_way = under_way(connection, subject).await?;
             door.protections = protections::of(connection, subject).await?;
+            door.defaults = settings::of(connection, subject, self.input.defaults).await?;
             let reads = self.input.reads;
             door.reading = plans::reading(connection, subject, reads, &door.protections).await?;
             if let Some((caller, brake)) = brake {

@@ -32,10 +32,12 @@ pub(crate) fn deletion(row: &Row) -> Result<Deletion, Fault> {
         retention: duration(rows::get(row, "d_retention")?),
         done_at: rows::time_or_null(row, "d_done_at")?,
         restorable_until: rows::time_or_null(row, "d_restorable_until")?,
+        purge_protected: rows::get::<i32>(row, "d_purge_protected")? != 0,
+        ended_at: rows::time_or_null(row, "d_ended_at")?,
     })
 }
 
 /// A stored number of microseconds.
-fn duration(micros: i64) -> Duration {
+pub(crate) fn duration(micros: i64) -> Duration {
     Duration::from_micros(u64::try_from(micros).unwrap_or_default())
 }

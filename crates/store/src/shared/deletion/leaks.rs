@@ -285,3 +285,15 @@ async fn write(connection: &mut Connection, commits: &[LeakCommit]) -> Result<()
     let audit: Vec<_> = commits.iter().map(|commit| &commit.audit).collect();
     audit::insert(connection, &audit).await
 }
+
+/// The findings on a cluster that is purged.
+pub(crate) async fn forget_suspicions(
+    connection: &mut Connection,
+    cluster: Uuid,
+) -> Result<u64, Failure> {
+    let removed = sqlx::query("DELETE FROM leak_suspicions WHERE cluster_id = $1")
+        .bind(cluster)
+        .execute(connection)
+        .await?;
+    Ok(removed.rows_affected())
+}

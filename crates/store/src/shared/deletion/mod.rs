@@ -11,11 +11,13 @@ pub(crate) mod named;
 pub(crate) mod plans;
 pub(crate) mod port;
 pub(crate) mod protections;
+pub(crate) mod purge;
 pub(crate) mod reads;
 pub(crate) mod restore;
+pub(crate) mod settings;
 pub(crate) mod write;
 
 use super::{
-    Backend, Connection, Db, Row, access, blockers, broker, catalog, json_values, nodes, page,
-    placement, row_set, rows, table, transaction, writes,
+    Backend, Connection, Db, Row, access, blockers, broker, catalog, events, history, json_values,
+    nodes, operations, page, placement, row_set, rows, table, transaction, writes,
 };

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use slipway_app::deletion::port::{
     BrakeRule, DeletionFilter, DeletionRule, LeakFilter, LeakRule, Members, PlanRule,
-    ProtectionRule, RecordedFindings, ReportedFinding, RestoreRule, Scheduled,
+    ProtectionRule, PurgeBatch, PurgeCounts, PurgeRule, RecordedFindings, ReportedFinding,
+    RestoreRule, Scheduled, SettingRule,
 };
 use slipway_app::placement::port::ClusterIdentity;
 use slipway_app::ports::store::{Error, Page};
@@ -19,6 +20,7 @@ use slipway_core::deletion::plan::Plan;
 use slipway_core::deletion::protection::Protection;
 use slipway_core::deletion::record::Deletion;
 use slipway_core::deletion::restore::Renames;
+use slipway_core::deletion::settings::{DeletionSetting, SettingScope};
 use slipway_core::ids::{
     ApiKeyId, ClusterId, DeletionId, LeakRecordId, PlanId, ProjectId, ProvisionedResourceId,
 };
@@ -28,8 +30,8 @@ use uuid::Uuid;
 
 use super::broker::claimants;
 use super::{
-    Backend, brakes, decide, filter, leak_rows, leaks, marks, plans, protections, reads, restore,
-    write,
+    Backend, brakes, decide, filter, leak_rows, leaks, marks, plans, protections, purge, reads,
+    restore, settings, write,
 };
 
 port! {
@@ -49,6 +51,12 @@ port! {
         read protection_list(project: Option<ProjectId>, page: Page<Uuid>)
             -> Vec<Protection> = protections::list;
         read brake_list(page: Page<ApiKeyId>) -> Vec<Brake> = brakes::on;
+        read setting_list(project: Option<ProjectId>) -> Vec<DeletionSetting> = settings::list;
+        read purge_due(recheck: Duration, limit: u32) -> Vec<Deletion> = purge::due;
+        statement purge_checked(id: DeletionId) -> () = purge::checked;
+        read purge_counts(id: DeletionId) -> PurgeCounts = purge::counts;
+        write purge_batch(id: DeletionId, limit: u32) -> PurgeBatch = purge::batch;
+        write deletion_prune(keep: Duration, limit: u32) -> u64 = purge::prune;
         read claimant_load(attempts: &[ProvisionedResourceId])
             -> Vec<Claimant> = claimants::load;
         read claimant_expecting(cluster: ClusterId, page: Page<ProvisionedResourceId>)
@@ -106,6 +114,18 @@ port! {
 
         async fn brake_decide(&self, key: ApiKeyId, rule: &mut BrakeRule<'_>) -> Result<(), Error> {
             self.decided(brakes::Of(key), rule).await
+        }
+
+        async fn purge_decide(&self, id: DeletionId, rule: &mut PurgeRule<'_>) -> Result<(), Error> {
+            self.decided(purge::Purgeable(id), rule).await
+        }
+
+        async fn setting_decide(
+            &self,
+            scope: SettingScope,
+            rule: &mut SettingRule<'_>,
+        ) -> Result<(), Error> {
+            self.decided(settings::Scoped(scope), rule).await
         }
 
         async fn leak_decide(&self, id: LeakRecordId, rule: &mut LeakRule<'_>) -> Result<(), Error> {

@@ -28,7 +28,8 @@ macro_rules! select_deletions {
              resources AS d_resources, revision AS d_revision, \
              requested_at AS d_requested_at, scheduled_for AS d_scheduled_for, \
              done_at AS d_done_at, retention AS d_retention, \
-             restorable_until AS d_restorable_until FROM ",
+             restorable_until AS d_restorable_until, purge_protected AS d_purge_protected, \
+             ended_at AS d_ended_at FROM ",
             $from,
             " "
         )

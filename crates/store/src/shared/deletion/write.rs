@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use super::json_values::JsonTime;
 use super::row_set::RowSet;
-use super::{Connection, brakes, marks, plans, protections, restore, writes};
+use super::{Connection, brakes, marks, plans, protections, restore, settings, writes};
 use crate::failure::Failure;
 use crate::id_list::IdList;
 
@@ -38,10 +38,13 @@ impl<'a> Writes<'a> {
             | DeletionWrite::Restore(_)
             | DeletionWrite::Protect(_)
             | DeletionWrite::Unprotect(_)
-            | DeletionWrite::Brake(_) => self.rare.push(write),
-            DeletionWrite::PlanInsert(_)
+            | DeletionWrite::Brake(_)
+            | DeletionWrite::PlanInsert(_)
             | DeletionWrite::PlanUse(_)
-            | DeletionWrite::PlanApprove(_) => self.rare.push(write),
+            | DeletionWrite::PlanApprove(_)
+            | DeletionWrite::SettingInsert(_)
+            | DeletionWrite::SettingUpdate(_)
+            | DeletionWrite::SettingRemove(_) => self.rare.push(write),
             DeletionWrite::LeakInsert(leak) => self.leaks.push(leak),
             DeletionWrite::LeaksResolve(subject) => self.proven_gone.push(subject.id),
         }
@@ -63,6 +66,13 @@ impl<'a> Writes<'a> {
                 DeletionWrite::PlanInsert(plan) => plans::insert(connection, plan).await?,
                 DeletionWrite::PlanUse(row) => plans::used(connection, row).await?,
                 DeletionWrite::PlanApprove(row) => plans::approved(connection, row).await?,
+                DeletionWrite::SettingInsert(row) => {
+                    settings::put(connection, &settings::INSERT, row).await?;
+                }
+                DeletionWrite::SettingUpdate(row) => {
+                    settings::put(connection, &settings::UPDATE, row).await?;
+                }
+                DeletionWrite::SettingRemove(id) => settings::remove(connection, *id).await?,
                 _ => {}
             }
         }
@@ -89,6 +99,8 @@ const DELETIONS_INSERT: RowSet<Deletion> = insert_rows!(guarded, "deletions", |d
     done_at: time = deletion.done_at,
     retention: bigint = micros(deletion.retention),
     restorable_until: time = deletion.restorable_until,
+    purge_protected: integer = i32::from(deletion.purge_protected),
+    ended_at: time = deletion.ended_at,
 });
 
 fn deleted_already(deletion: &Deletion) -> Refusal {
@@ -107,6 +119,7 @@ const DELETIONS_UPDATE: RowSet<Deletion> = update_rows!(undated, "deletions" by 
     scheduled_for: time = deletion.scheduled_for,
     done_at: time = deletion.done_at,
     restorable_until: time = deletion.restorable_until,
+    ended_at: time = deletion.ended_at,
 });
 
 /// Records a leak that no decision found.

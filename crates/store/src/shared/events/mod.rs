@@ -3,6 +3,7 @@
 pub(crate) mod named;
 pub(crate) mod of_project;
 pub(crate) mod outbox;
+pub(crate) mod owed;
 pub(crate) mod port;
 pub(crate) mod prune;
 pub(crate) mod subscriptions;

@@ -74,6 +74,14 @@ pub(crate) async fn prune(
         .bind(pruned)
         .execute(&mut *connection)
         .await?;
+    // A purged project has no reader whose cursor could expire.
+    sqlx::query(
+        "DELETE FROM event_prunes WHERE NOT EXISTS (SELECT 1 FROM projects p \
+         WHERE p.id = event_prunes.project_id) AND NOT EXISTS (SELECT 1 FROM event_positions e \
+         WHERE e.project_id = event_prunes.project_id)",
+    )
+    .execute(&mut *connection)
+    .await?;
     sqlx::query("UPDATE outbox_head SET pruned_position = $1")
         .bind(pruned)
         .execute(&mut *connection)

@@ -6,6 +6,7 @@ pub(crate) mod machines;
 pub(crate) mod mesh;
 pub(crate) mod named;
 pub(crate) mod port;
+pub(crate) mod purge;
 pub(crate) mod reads;
 pub(crate) mod tokens;
 pub(crate) mod write;

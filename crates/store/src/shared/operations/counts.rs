@@ -5,7 +5,7 @@ use std::time::Duration;
 use slipway_app::operations::port::Counts;
 use slipway_core::blocker::BlockerCode;
 
-use super::{Connection, blockers, broker, nodes};
+use super::{Connection, blockers, broker, deletion, nodes};
 use crate::failure::Failure;
 
 pub(crate) async fn count(
@@ -21,5 +21,7 @@ pub(crate) async fn count(
         phases: broker::attempts::count_by_phase(connection).await?,
         blockers,
         nodes: nodes::reads::count(connection).await?,
+        rows: deletion::purge::rows(connection).await?,
+        purge_overdue: deletion::purge::overdue(connection).await?,
     })
 }

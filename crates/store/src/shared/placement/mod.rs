@@ -6,6 +6,7 @@ pub(crate) mod hydrate;
 pub(crate) mod named;
 pub(crate) mod namespace;
 pub(crate) mod port;
+pub(crate) mod purge;
 pub(crate) mod seed;
 pub(crate) mod write;
 
