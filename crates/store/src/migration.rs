@@ -82,6 +82,7 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
     migration!(16, "catalog_soft_deletion", "0016_catalog_soft_deletion", min_reader: 16),
     // Lets a deletion wait for its grace, which an older reader would take for running.
     migration!(17, "deletion_grace", "0017_deletion_grace", min_reader: 17),
+    migration!(23, "broker_kept_outside", "0023_broker_kept_outside", min_reader: 1),
 ];
 
 /// The first migration of every database that a development version made before

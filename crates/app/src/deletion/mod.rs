@@ -2,8 +2,10 @@
 
 pub mod port;
 
+pub mod holding;
 pub mod leaks;
 pub mod protection;
 pub mod read;
+pub mod report;
 pub mod request;
 pub mod run;

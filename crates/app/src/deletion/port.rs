@@ -10,8 +10,11 @@ use slipway_core::deletion::leak::{Claimant, Finding, Leak, LeakRecord, LeakSnap
 use slipway_core::deletion::orphans::LeakCommit;
 use slipway_core::deletion::protection::{Protection, ProtectionSnapshot};
 use slipway_core::deletion::record::Deletion;
+use slipway_core::deletion::report::Made;
 use slipway_core::deletion::request::DeletionSnapshot;
-use slipway_core::ids::{ClusterId, DeletionId, LeakRecordId, ProjectId, ProvisionedResourceId};
+use slipway_core::ids::{
+    ClusterId, DeletionId, LeakRecordId, ProjectId, ProvisionedResourceId, ResourceId,
+};
 use slipway_core::subject::Subject;
 use slipway_core::time::Timestamp;
 use uuid::Uuid;
@@ -47,6 +50,22 @@ pub struct Members {
 pub struct Member {
     pub subject: Subject,
     pub name: String,
+}
+
+/// Whose objects a report lists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReportScope {
+    Project(ProjectId),
+    Resource(ResourceId),
+    Attempt(ProvisionedResourceId),
+}
+
+/// A page of a report.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ReportPage {
+    pub made: Vec<Made>,
+    /// After this resource there may be more.
+    pub next: Option<ResourceId>,
 }
 
 /// Which leaks to list.
@@ -166,6 +185,16 @@ pub trait DeletionStore, intercepted by DeletionIntercept {
     ) -> Result<Vec<Leak>, Error>;
 
     async fn leak_fetch(&self, id: LeakRecordId) -> Result<Option<Leak>, Error>;
+
+    /// A page of the resources in this scope, with all that was made for each.
+    async fn deletion_made(
+        &self,
+        scope: ReportScope,
+        page: Page<ResourceId>,
+    ) -> Result<ReportPage, Error>;
+
+    /// What was made for a project itself.
+    async fn deletion_placement(&self, project: ProjectId) -> Result<Vec<Made>, Error>;
 
     /// Decides about one leak, its row locked.
     async fn leak_decide(&self, id: LeakRecordId, rule: &mut LeakRule<'_>) -> Result<(), Error>;

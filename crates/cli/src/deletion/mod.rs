@@ -3,3 +3,4 @@
 pub(crate) mod leak;
 pub(crate) mod protection;
 pub(crate) mod record;
+mod report;

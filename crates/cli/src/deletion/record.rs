@@ -3,6 +3,7 @@
 use clap::Subcommand;
 use slipway_wire::deletion::{CancelDeletion, Deletion};
 
+use super::report;
 use crate::arguments::{IdArguments, PageArguments};
 use crate::error::Error;
 use crate::kind::{Cells, Detail, Facts, Kind, Row};
@@ -23,12 +24,19 @@ pub enum DeletionCommand {
         #[arg(long)]
         reason: Option<String>,
     },
+    /// Show everything that was made for what it deletes, and how each was proven gone
+    ///
+    /// `-o json` is one line of JSON for each, in a fixed order; the last line has a SHA-256
+    /// digest of the lines before it.
+    Report(IdArguments),
 }
 
 pub(crate) const EXAMPLES: &[&str] = &[
     "slipway deletion list --limit 20",
     "slipway deletion get 0192f0c1-2b3c",
     "slipway deletion cancel 0192f0c1-2b3c --reason needed",
+    "slipway deletion report 0192f0c1-2b3c",
+    "slipway deletion report 0192f0c1-2b3c -o json",
 ];
 
 impl Kind for Deletion {
@@ -89,5 +97,6 @@ pub(crate) async fn run(session: &mut Session<'_>, command: DeletionCommand) -> 
             let path = [Deletion::PATH, &deletion.id, "cancel"];
             session.post::<Deletion>(&path, &CancelDeletion { reason }).await
         }
+        DeletionCommand::Report(deletion) => report::show(session, &deletion.id).await,
     }
 }

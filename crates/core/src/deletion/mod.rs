@@ -8,6 +8,7 @@ pub mod leak;
 pub mod orphans;
 pub mod protection;
 pub mod record;
+pub mod report;
 pub mod request;
 pub mod write;
 

@@ -3,6 +3,7 @@
 mod deletions;
 mod leaks;
 mod protections;
+mod report;
 mod rows;
 
 pub(crate) use deletions::answer;

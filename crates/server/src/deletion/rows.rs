@@ -4,7 +4,7 @@ use slipway_app::access::authorise::Operation::*;
 use slipway_wire::deletion::{CancelDeletion, Deletion, LiftProtection, Protect, Protection};
 use slipway_wire::deletion::{Leak, LeakReason, LeakScan};
 
-use super::{deletions, leaks, protections};
+use super::{deletions, leaks, protections, report};
 use crate::routes::{Route, delete, get, post, put};
 
 #[rustfmt::skip]
@@ -14,6 +14,8 @@ pub(crate) fn rows() -> Vec<Route> {
         get   ("/deletions/{id}",     DeletionRead, deletions::get,  "Show a deletion").one::<Deletion>(),
         post  ("/deletions/{id}/cancel", DeletionCancel, deletions::cancel, "Cancel a deletion before its grace ends")
             .body::<CancelDeletion>().one::<Deletion>(),
+        get   ("/deletions/{id}/report", DeletionRead, report::stream, "Everything that was made for what it deletes, and how each was proven gone")
+            .stream("application/x-ndjson"),
         get   ("/protections",        ProtectionRead, protections::list, "List what is protected from deletion").page::<Protection>(),
         put   ("/protections/{kind}/{reference}", ProtectionSet, protections::set, "Protect something from deletion")
             .body::<Protect>().one::<Protection>(),

@@ -18,6 +18,7 @@ mod leaks;
 mod lists;
 mod names;
 mod nodes;
+mod orphan;
 mod plexd;
 mod resources;
 mod streams;

@@ -11,6 +11,7 @@ mod declarations;
 mod deletions;
 mod events;
 mod explain;
+mod holding;
 mod leaks;
 mod lifecycle;
 mod lists;

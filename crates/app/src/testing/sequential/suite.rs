@@ -2,7 +2,7 @@
 
 use super::{
     abandon, aborts, batches, claims, control, counts, decisions, declarations, deletions, events,
-    explain, leaks, lifecycle, lists, proofs, records, renewals, retries, tasks,
+    explain, holding, leaks, lifecycle, lists, proofs, records, renewals, retries, tasks,
 };
 use crate::ports::Stores;
 use crate::testing::world::World;
@@ -31,6 +31,8 @@ pub async fn conformance(store: Stores) {
     deletions::a_row_is_deleted_when_its_grace_ends_if_nothing_needs_it(&world).await;
     deletions::a_project_is_deleted_with_what_is_in_it(&world).await;
     deletions::what_is_protected_stays(&world).await;
+    holding::what_is_kept_outside_is_recorded_first_and_stays_on_record(&world).await;
+    holding::a_report_has_everything_once_and_in_one_order(&world).await;
 
     counts::what_is_made_is_counted_once_where_it_stands(&world).await;
 

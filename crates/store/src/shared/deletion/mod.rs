@@ -9,6 +9,7 @@ pub(crate) mod named;
 pub(crate) mod port;
 pub(crate) mod protections;
 pub(crate) mod reads;
+pub(crate) mod report;
 pub(crate) mod write;
 
 use super::{

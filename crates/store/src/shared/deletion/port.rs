@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use slipway_app::deletion::port::{
-    DeletionRule, LeakFilter, LeakRule, Members, ProtectionRule, RecordedFindings, ReportedFinding,
+    DeletionRule, LeakFilter, LeakRule, Members, ProtectionRule, RecordedFindings, ReportPage,
+    ReportScope, ReportedFinding,
 };
 use slipway_app::placement::port::ClusterIdentity;
 use slipway_app::ports::store::{Error, Page};
@@ -15,13 +16,16 @@ use slipway_core::blocker::Blocker;
 use slipway_core::deletion::leak::{Claimant, Leak, LeakRecord};
 use slipway_core::deletion::protection::Protection;
 use slipway_core::deletion::record::Deletion;
-use slipway_core::ids::{ClusterId, DeletionId, LeakRecordId, ProjectId, ProvisionedResourceId};
+use slipway_core::deletion::report::Made;
+use slipway_core::ids::{
+    ClusterId, DeletionId, LeakRecordId, ProjectId, ProvisionedResourceId, ResourceId,
+};
 
 use slipway_core::subject::Subject;
 use uuid::Uuid;
 
 use super::broker::claimants;
-use super::{Backend, decide, leak_rows, leaks, marks, protections, reads, write};
+use super::{Backend, decide, leak_rows, leaks, marks, protections, reads, report, write};
 
 port! {
     DeletionStore {
@@ -49,6 +53,9 @@ port! {
         ) -> RecordedFindings = leaks::reported;
         write leak_scan_end(cluster: ClusterId, begun_at: Timestamp, actor: &Actor)
             -> u64 = leaks::scan_end;
+        read_snapshot deletion_made(scope: ReportScope, page: Page<ResourceId>)
+            -> ReportPage = report::page;
+        read_snapshot deletion_placement(project: ProjectId) -> Vec<Made> = report::placement;
         write leak_record(leak: &LeakRecord) -> () = write::leak_record;
         read leak_removals(cluster: ClusterId, limit: u32) -> Vec<Leak> = leak_rows::removals;
         read leak_list(filter: &LeakFilter, page: Page<LeakRecordId>)
