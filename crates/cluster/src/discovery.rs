@@ -83,6 +83,28 @@ impl Connection {
         Ok(kinds.into_values().collect())
     }
 
+    /// The kind of this name, and whether its objects have a namespace. `None` if the
+    /// server does not serve it.
+    pub async fn kind_named(
+        &self,
+        api_version: &str,
+        kind: &str,
+    ) -> Result<Option<(ApiResource, bool)>, Error> {
+        let client = self.client().await?;
+        let answer = match api_version.contains('/') {
+            true => error::within(client.list_api_group_resources(api_version)).await,
+            false => error::within(client.list_core_api_resources(api_version)).await,
+        };
+        let what = format!("ask which kinds {api_version} has");
+        let listed = match self.answer(&what, answer).await {
+            Err(error) if *error.reason() == Reason::NotFound => return Ok(None),
+            listed => listed?,
+        };
+        let named = |name: &str| !name.contains('/');
+        let found = listed.resources.into_iter().find(|one| one.kind == kind && named(&one.name));
+        Ok(found.map(|one| (api_resource(api_version, kind, &one.name), one.namespaced)))
+    }
+
     /// The namespaced kinds of one version that can be listed.
     async fn kinds_of(&self, version: GroupVersion) -> Result<Vec<ApiResource>, Error> {
         let client = self.client().await?;

@@ -124,16 +124,26 @@ impl Connection {
         finalizers: &[&str],
         field_manager: &str,
     ) -> Result<Option<DynamicObject>, Error> {
-        let body = json!({ "metadata": {
-            "uid": read.uid,
-            "resourceVersion": read.resource_version,
-            "finalizers": finalizers,
-        } });
+        let body = json!({ "metadata": { "finalizers": finalizers } });
+        self.merge("release", object, read, body, field_manager).await
+    }
+
+    /// Merges these fields into the object as it was read. `None` if it is gone.
+    pub async fn merge(
+        &self,
+        verb: &str,
+        object: &ObjectRef,
+        read: &Version,
+        mut body: Value,
+        field_manager: &str,
+    ) -> Result<Option<DynamicObject>, Error> {
+        body["metadata"]["uid"] = json!(read.uid);
+        body["metadata"]["resourceVersion"] = json!(read.resource_version);
         let manager = Some(field_manager.to_owned());
         let parameters = PatchParams { field_manager: manager, ..PatchParams::default() };
         let api = self.api_of(object).await?;
         let answer = error::within(api.patch(&object.name, &parameters, &Patch::Merge(body))).await;
-        self.unless_gone("release", object, answer).await
+        self.unless_gone(verb, object, answer).await
     }
 
     /// Deletes the object with this uid, whatever was written to it since it was

@@ -84,6 +84,17 @@ const ABANDON: Remedy = Remedy {
     role: "admin",
 };
 
+const RETRY_PROVIDER: Remedy = Remedy {
+    action: "wait, or make the provider try again: `slipway explain resource` names what holds it, the provider's last error, and the command",
+    command: None,
+    role: "operator",
+};
+const ORPHAN: Remedy = Remedy {
+    action: "if the provider can never delete it: keep it in the cloud on purpose, so that the rest can go; a leak record has its external name",
+    command: Some("slipway resource orphan {id} --reason <why>"),
+    role: "admin",
+};
+
 /// What a person can do about a Failed attempt.
 pub const OF_FAILED: &[Remedy] = &[
     RETRY,
@@ -179,7 +190,7 @@ impl BlockerCode {
                 &[INSPECT, DELETE]
             }
             Self::DeleteFailed => &[INSPECT],
-            Self::DeprovisioningOverdue => &[INSPECT, ABANDON],
+            Self::DeprovisioningOverdue => &[INSPECT, RETRY_PROVIDER, ORPHAN, ABANDON],
             Self::ParameterValuesInvalid => &[Remedy {
                 action: "delete it and declare it again with valid values; the message names the parameter",
                 ..DELETE

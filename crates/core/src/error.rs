@@ -50,6 +50,8 @@ closed_set!(
         NothingToReenrol => "nothing_to_reenrol",
         /// Its deletion was not requested, or can still end in order.
         NotAbandonable => "not_abandonable",
+        /// Nothing holds its teardown past the deadline that could keep its external object.
+        NotOrphanable => "not_orphanable",
         /// No freeze is in force, or nothing is to be resumed.
         NothingToLift => "nothing_to_lift",
         /// Its deletion is forbidden, or that of something in it.

@@ -155,6 +155,7 @@ pub fn mk_snapshot(phase: Phase) -> ResourceSnapshot {
         failures: 0,
         observed: None,
         due_at: None,
+        kept: Vec::new(),
     }
 }
 

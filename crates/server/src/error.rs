@@ -101,6 +101,7 @@ pub(crate) const fn status(kind: ErrorKind, in_path: bool) -> StatusCode {
         | ErrorKind::NothingToReenrol
         | ErrorKind::NothingToConfirm
         | ErrorKind::NotAbandonable
+        | ErrorKind::NotOrphanable
         | ErrorKind::NothingToLift
         | ErrorKind::DrainNotRequested
         | ErrorKind::LeakNotGone

@@ -9,7 +9,9 @@ use slipway_app::ports::substrate::{
     Address, Error, HighWaterMark, InventoryPage, InventoryRequest,
 };
 use slipway_app::ports::{Meter, Substrate};
+use slipway_core::broker::holding::Holder;
 use slipway_core::broker::observation::CompositeReport;
+use slipway_core::broker::orphan::KeepOrder;
 use slipway_core::catalog::blueprint_version::Engine;
 use slipway_core::ids::ProvisionedResourceId;
 use slipway_render::RenderedComposite;
@@ -100,6 +102,16 @@ impl Substrate for MeteredSubstrate {
     async fn delete(&self, address: &Address, uid: &str) -> Result<(), Error> {
         let call = self.call("delete");
         call.ended(self.inner.delete(address, uid).await)
+    }
+
+    async fn holders(&self, address: &Address) -> Result<Vec<Holder>, Error> {
+        let call = self.call("holders");
+        call.ended(self.inner.holders(address).await)
+    }
+
+    async fn keep(&self, address: &Address, kept: &[KeepOrder]) -> Result<(), Error> {
+        let call = self.call("keep");
+        call.ended(self.inner.keep(address, kept).await)
     }
 
     /// Not measured: this waits until something changes.

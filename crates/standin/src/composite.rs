@@ -20,6 +20,7 @@ use crate::clock;
 use crate::context::Context;
 use crate::journal::Name;
 use crate::kinds::{self, FINALIZER, MANAGER};
+use crate::managed;
 use crate::script::{Condition, Script, State};
 use crate::watching::Updates;
 
@@ -77,6 +78,8 @@ struct Composite {
     leaving_since: Option<Instant>,
     prepared: bool,
     composed: bool,
+    /// The composed resource is a managed one, see `managed`.
+    managed: bool,
     finished: bool,
     /// What we wrote last. The watch may still deliver older states.
     written: Option<Vec<Condition>>,
@@ -105,6 +108,7 @@ impl Composite {
             leaving_since: None,
             prepared: bare || metadata.finalizers.iter().flatten().any(|name| name == FINALIZER),
             composed: bare,
+            managed: false,
             finished: false,
             written: None,
             agent: None,
@@ -128,7 +132,8 @@ impl Composite {
             self.prepared = true;
         }
         if !self.composed {
-            self.compose().await?;
+            self.managed = script.as_ref().is_ok_and(|script| script.refuse_deletion.is_some());
+            self.compose(script.as_ref().ok()).await?;
             self.composed = true;
         }
         let state = match &script {
@@ -179,6 +184,12 @@ impl Composite {
         let deleted = servers.delete(&self.name.composite, &DeleteParams::default()).await;
         drop(permit);
         absent_is_fine(deleted.map(|_| ()))?;
+        if self.managed
+            && !managed::is_gone(&self.context, &servers, &self.name.composite, script).await?
+        {
+            self.write(&State::leaving()).await?;
+            return Ok(Some(managed::RETRY));
+        }
         if script.keep_finalizer {
             self.write(&State::leaving()).await?;
             return Ok(None);
@@ -222,9 +233,9 @@ impl Composite {
         api.patch(&self.name.composite, &parameters, &Patch::Apply(&object)).await.map(|_| ())
     }
 
-    async fn compose(&self) -> kube::Result<()> {
+    async fn compose(&self, script: Option<&Script>) -> kube::Result<()> {
         let server = kinds::servers();
-        let object = json!({
+        let mut object = json!({
             "apiVersion": server.api_version,
             "kind": server.kind,
             "metadata": {
@@ -241,6 +252,9 @@ impl Composite {
             },
             "spec": {},
         });
+        if let Some(script) = script.filter(|script| script.refuse_deletion.is_some()) {
+            managed::make(&self.context, &self.name.composite, script, &mut object).await?;
+        }
         let object: DynamicObject =
             serde_json::from_value(object).map_err(kube::Error::SerdeError)?;
         let servers = self.context.api(&server, Some(self.composed_namespace()));

@@ -29,6 +29,7 @@ mod agent;
 
 mod install;
 mod kinds;
+pub mod managed;
 
 mod clock;
 mod context;

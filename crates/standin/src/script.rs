@@ -13,6 +13,8 @@
 //! | `flap` | time | Ready alternates between True and False, each for this long |
 //! | `deletion-delay` | time | how long the deletion of the composed resource takes |
 //! | `keep-finalizer` | | Crossplane's finalizer is never removed |
+//! | `refuse-deletion` | message | the provider refuses to delete the external object of the composed resource, and says this; the composite waits for it |
+//! | `deletion-policy` | | that composed resource has `deletionPolicy` instead of `managementPolicies` |
 //! | `no-node` | | no agent boots |
 //! | `leave` | | an agent that was not drained says good-bye when it is ended |
 //! | `busy` | | an agent that is a task does not finish its work |
@@ -40,6 +42,8 @@ pub struct Script {
     pub flap: Option<Duration>,
     pub deletion_delay: Duration,
     pub keep_finalizer: bool,
+    pub refuse_deletion: Option<String>,
+    pub deletion_policy: bool,
     pub no_node: bool,
     pub leave: bool,
     pub busy: bool,
@@ -79,6 +83,10 @@ impl Script {
             }
             "never-ready" => self.never_ready = meant()?,
             "keep-finalizer" => self.keep_finalizer = meant()?,
+            "refuse-deletion" => {
+                self.refuse_deletion = (value != "false").then(|| value.to_owned());
+            }
+            "deletion-policy" => self.deletion_policy = meant()?,
             "no-node" => self.no_node = meant()?,
             "leave" => self.leave = meant()?,
             "busy" => self.busy = meant()?,

@@ -88,9 +88,11 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
     migration!(20, "deletion_brakes", "0020_deletion_brakes", min_reader: 20),
     migration!(21, "deletion_names", "0021_deletion_names", min_reader: 20),
     // Remembers who has read a key, which an older reader would forget at a rotation.
-    migration!(24, "access_key_owners", "0024_access_key_owners", min_reader: 24),
+    migration!(22, "access_key_owners", "0022_access_key_owners", min_reader: 22),
+    // Keeps objects outside on purpose, which an older reader would delete.
+    migration!(23, "broker_kept_outside", "0023_broker_kept_outside", min_reader: 23),
     // Asks for the approval of a second person, which an older reader would not.
-    migration!(25, "deletion_approvals", "0025_deletion_approvals", min_reader: 25),
+    migration!(24, "deletion_approvals", "0024_deletion_approvals", min_reader: 24),
 ];
 
 /// The first migration of every database that a development version made before

@@ -184,3 +184,40 @@ pub struct Abandon {
     /// The handle of the resource once more.
     pub confirm: String,
 }
+
+/// `POST /api/v1/resources/{id}/orphan`.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Orphan {
+    #[schema(min_length = 1, max_length = 500)]
+    pub reason: String,
+    /// Only say what would be kept; nothing is recorded.
+    #[serde(default)]
+    pub dry_run: bool,
+}
+
+/// What is kept outside on purpose, and what holds the teardown.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Orphaned {
+    pub resource_id: String,
+    pub dry_run: bool,
+    pub kept: Vec<KeptObject>,
+    /// Everything that is still there while the composite is being deleted, as it was
+    /// observed: object, owner, who holds it, and the last error of its provider.
+    pub holding: Vec<Value>,
+}
+
+/// An object in a cloud that stays there on purpose.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct KeptObject {
+    /// The managed resource that is told to keep it.
+    pub object: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub external_name: Option<String>,
+    /// A command that finds it in its cloud.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub find: Option<String>,
+    /// Open until a person resolves it; a dry run has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub leak_id: Option<String>,
+}

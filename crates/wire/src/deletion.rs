@@ -55,6 +55,46 @@ pub struct Deletion {
     pub ended_at: Option<String>,
 }
 
+/// A line of the report of a deletion: first the deletion, then one for each thing that was
+/// made, then the end with a digest of all lines before it. Without the end it is incomplete.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(tag = "line", rename_all = "snake_case")]
+pub enum ReportLine {
+    Deletion {
+        id: String,
+        kind: String,
+        target: String,
+        target_id: String,
+        state: String,
+        requested_by: String,
+        requested_at: String,
+        reason: String,
+        done_at: Option<String>,
+    },
+    Made {
+        kind: String,
+        id: String,
+        name: String,
+        made_at: String,
+        /// `gone`, `not_yet`, `abandoned`, `leak_open`, `kept_on_purpose`.
+        proof: String,
+        how: String,
+        at: Option<String>,
+        by: Option<String>,
+        leaks: Vec<String>,
+    },
+    End {
+        lines: u64,
+        gone: u64,
+        not_yet: u64,
+        abandoned: u64,
+        leak_open: u64,
+        kept_on_purpose: u64,
+        /// `sha256:` and the hash over the bytes of all lines before this one.
+        digest: String,
+    },
+}
+
 /// Why a deletion is cancelled.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]

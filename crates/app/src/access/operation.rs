@@ -54,6 +54,7 @@ operations! {
     ResourceReenrol         Operator Project      "resource.reenrol";
     ResourceConfirmGone     Operator Project      "resource.confirm_gone";
     ResourceAbandon         Admin    Project      "resource.abandon";
+    ResourceOrphan          Admin    Project      "resource.orphan";
 
     NodeRead                Viewer   Project      -;
     NodeForceDrain          Admin    Project      "node.deregister";

@@ -34,7 +34,7 @@ use slipway_core::operations::control::Mode;
 use tokio::sync::{Notify, Semaphore};
 
 use self::act::Minted;
-use self::engines::address;
+pub(crate) use self::engines::address;
 pub use self::engines::{Engines, observe};
 use crate::Context;
 use crate::broker::port::Claimed;

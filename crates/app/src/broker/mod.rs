@@ -6,6 +6,7 @@ pub mod port;
 pub mod abandon;
 pub mod declare;
 pub mod delete;
+pub mod orphan;
 pub mod read;
 pub mod relabel;
 pub mod retry;

@@ -14,11 +14,13 @@ use slipway_core::deletion::plan::Plan;
 use slipway_core::deletion::protection::{Protection, ProtectionSnapshot};
 use slipway_core::deletion::purge::PurgeSnapshot;
 use slipway_core::deletion::record::{Deletion, DeletionState};
+use slipway_core::deletion::report::Made;
 use slipway_core::deletion::request::DeletionSnapshot;
 use slipway_core::deletion::restore::{Renames, RestoreSnapshot};
 use slipway_core::deletion::settings::{DeletionSetting, SettingScope, SettingSnapshot};
 use slipway_core::ids::{
     ApiKeyId, ClusterId, DeletionId, LeakRecordId, PlanId, ProjectId, ProvisionedResourceId,
+    ResourceId,
 };
 use slipway_core::subject::{Subject, SubjectKind};
 use slipway_core::time::Timestamp;
@@ -92,6 +94,22 @@ pub struct PurgeBatch {
     pub is_left: bool,
     /// A freeze or observe-only withholds it.
     pub withheld: bool,
+}
+
+/// Whose objects a report lists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReportScope {
+    Project(ProjectId),
+    Resource(ResourceId),
+    Attempt(ProvisionedResourceId),
+}
+
+/// A page of a report.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ReportPage {
+    pub made: Vec<Made>,
+    /// After this resource there may be more.
+    pub next: Option<ResourceId>,
 }
 
 /// Which leaks to list.
@@ -278,6 +296,16 @@ pub trait DeletionStore, intercepted by DeletionIntercept {
     ) -> Result<Vec<Leak>, Error>;
 
     async fn leak_fetch(&self, id: LeakRecordId) -> Result<Option<Leak>, Error>;
+
+    /// A page of the resources in this scope, with all that was made for each.
+    async fn deletion_made(
+        &self,
+        scope: ReportScope,
+        page: Page<ResourceId>,
+    ) -> Result<ReportPage, Error>;
+
+    /// What was made for a project itself.
+    async fn deletion_placement(&self, project: ProjectId) -> Result<Vec<Made>, Error>;
 
     /// Decides about one leak, its row locked.
     async fn leak_decide(&self, id: LeakRecordId, rule: &mut LeakRule<'_>) -> Result<(), Error>;

@@ -4,7 +4,9 @@
 use std::fmt;
 
 use async_trait::async_trait;
+use slipway_core::broker::holding::Holder;
 use slipway_core::broker::observation::CompositeReport;
+use slipway_core::broker::orphan::KeepOrder;
 use slipway_core::catalog::blueprint_version::{CompositeType, Engine};
 use slipway_core::deletion::leak::{Found, ObjectRef};
 use slipway_core::ids::{ClaimToken, ProvisionedResourceId};
@@ -124,6 +126,21 @@ pub trait Substrate: fmt::Debug + Send + Sync {
     /// Starts or continues the deletion of the object with this uid. An absent
     /// object is success, an object with another uid a conflict.
     async fn delete(&self, address: &Address, uid: &str) -> Result<(), Error>;
+
+    /// The objects that are still there while this composite is being deleted, itself first,
+    /// [`HOLDERS_MAX`](slipway_core::broker::holding::HOLDERS_MAX) at most. Empty if it is
+    /// gone, and for an engine whose composites hold nothing else.
+    async fn holders(&self, address: &Address) -> Result<Vec<Holder>, Error> {
+        let _ = address;
+        Ok(Vec::new())
+    }
+
+    /// Tells managed resources to keep their external objects when they go. One that is
+    /// gone, or is another object by now, needs no telling. Never taken back.
+    async fn keep(&self, address: &Address, kept: &[KeepOrder]) -> Result<(), Error> {
+        let _ = (address, kept);
+        Err(Error::Failed(format!("the engine {} has no managed resources", self.engine())))
+    }
 
     /// Waits until composites changed in a way that may change a decision, and
     /// returns their attempts. A lost change only waits for the next sweep. An

@@ -1,4 +1,5 @@
 //! Resources: what operators declare.
 
+mod orphan;
 pub(crate) mod resource;
 pub(crate) mod target;

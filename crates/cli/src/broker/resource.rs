@@ -6,7 +6,8 @@ use std::time::Duration;
 use clap::Subcommand;
 use serde_json::Value;
 use slipway_wire::broker::{
-    Abandon, AttemptSummary, DeclareResource, HistoryEntry, Resource, ResourceDetail, Retry,
+    Abandon, AttemptSummary, DeclareResource, HistoryEntry, Orphan, Orphaned, Resource,
+    ResourceDetail, Retry,
 };
 use slipway_wire::catalog::ParameterSchema;
 use slipway_wire::deletion::Deletion;
@@ -206,6 +207,24 @@ pub enum ResourceCommand {
         #[arg(long, value_name = "HANDLE")]
         confirm: Option<String>,
     },
+    /// Keep what holds an overdue teardown in its cloud on purpose, so that the rest can go
+    ///
+    /// Strips no finalizer: the managed resource is told to keep its external object, and a
+    /// leak record with its external name stays open until somebody resolves it. Only while
+    /// the teardown is held past its deadline; `slipway explain resource` says by what.
+    Orphan {
+        #[command(flatten)]
+        target: TargetArguments,
+        /// Why the external object is kept
+        #[arg(long)]
+        reason: String,
+        /// Only show what would be kept
+        #[arg(long)]
+        dry_run: bool,
+        /// Do not ask
+        #[arg(long)]
+        yes: bool,
+    },
 }
 
 pub(crate) const EXAMPLES: &[&str] = &[
@@ -233,6 +252,8 @@ pub(crate) const EXAMPLES: &[&str] = &[
     "slipway resource enrolment rack-7 --format daemon-set --image registry.example/plexd:1.0",
     "slipway resource confirm-gone rack-7 --reason switched-off",
     "slipway resource abandon web-1 --reason cluster-is-lost --confirm web-1",
+    "slipway resource orphan web-1 --reason provider-is-stuck --dry-run",
+    "slipway resource orphan web-1 --reason provider-is-stuck --yes",
 ];
 
 impl Kind for Resource {
@@ -481,6 +502,12 @@ pub(crate) async fn run(session: &mut Session<'_>, command: ResourceCommand) -> 
             let confirm = session.terminal.typed(confirm, &resource.handle, harm)?;
             let path = ["resources", &resource.id, "abandon"];
             session.post::<Resource>(&path, &Abandon { reason, confirm }).await
+        }
+        ResourceCommand::Orphan { target, reason, dry_run, yes } => {
+            let harm = "Keep in its cloud what holds the teardown of";
+            let resource = find_for_harm(session, &target, yes || dry_run, harm).await?;
+            let path = ["resources", &resource.id, "orphan"];
+            session.post::<Orphaned>(&path, &Orphan { reason, dry_run }).await
         }
     }
 }

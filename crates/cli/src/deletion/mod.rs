@@ -6,5 +6,6 @@ pub(crate) mod plan;
 pub(crate) mod protection;
 pub(crate) mod purge;
 pub(crate) mod record;
+pub(crate) mod report;
 pub(crate) mod restore;
 pub(crate) mod settings;

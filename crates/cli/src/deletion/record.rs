@@ -5,6 +5,7 @@ use clap::{Args, Subcommand};
 use slipway_core::deletion::record::DeletionState;
 use slipway_wire::deletion::{CancelDeletion, Deletion};
 
+use super::report;
 use crate::arguments::{IdArguments, PageArguments};
 use crate::client::Listing;
 use crate::deletion::purge::{self, PurgeArguments};
@@ -37,6 +38,11 @@ pub enum DeletionCommand {
     /// Grace, retention, approval and purge protection, per project and kind
     #[command(subcommand)]
     Settings(SettingsCommand),
+    /// Show everything that was made for what it deletes, and how each was proven gone
+    ///
+    /// `-o json` is one line of JSON for each, in a fixed order; the last line has a SHA-256
+    /// digest of the lines before it.
+    Report(IdArguments),
 }
 
 #[derive(Debug, Clone, Args)]
@@ -87,6 +93,8 @@ pub(crate) const EXAMPLES: &[&str] = &[
     "slipway deletion purge 0192f0c1-2b3c",
     "slipway deletion purge 0192f0c1-2b3c --force --reason privacy",
     "slipway deletion settings set --project shop --kind resource --retention 7d",
+    "slipway deletion report 0192f0c1-2b3c",
+    "slipway deletion report 0192f0c1-2b3c -o json",
 ];
 
 impl Kind for Deletion {
@@ -168,5 +176,6 @@ pub(crate) async fn run(session: &mut Session<'_>, command: DeletionCommand) -> 
         DeletionCommand::Restore(arguments) => Box::pin(restore::run(session, *arguments)).await,
         DeletionCommand::Purge(arguments) => Box::pin(purge::run(session, arguments)).await,
         DeletionCommand::Settings(command) => Box::pin(settings::run(session, command)).await,
+        DeletionCommand::Report(deletion) => report::show(session, &deletion.id).await,
     }
 }

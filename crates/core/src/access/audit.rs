@@ -84,6 +84,7 @@ pub const VERBS: &[&str] = &[
     "resource.confirm_gone",
     "resource.declare",
     "resource.delete",
+    "resource.orphan",
     "resource.reenrol",
     "resource.relabel",
     "resource.retry",

@@ -25,6 +25,8 @@ pub mod transition;
 pub mod abandon;
 pub mod declare;
 pub mod delete;
+pub mod holding;
+pub mod orphan;
 pub mod relabel;
 pub mod retry;
 mod teardown;

@@ -12,6 +12,7 @@ use uuid::Uuid;
 use crate::blocker::Blocker;
 use crate::broker::BrokerWrite;
 use crate::broker::attempt::ProvisionedResource;
+use crate::broker::orphan::KeepOrder;
 use crate::broker::phase::{NodeFact, Phase};
 use crate::broker::resource::Resource;
 use crate::catalog::blueprint_version::{BlueprintVersion, MeshRole};
@@ -51,6 +52,9 @@ pub struct ResourceSnapshot {
     pub observed: Option<Value>,
     /// When the loop claims the row at the latest.
     pub due_at: Option<Timestamp>,
+    /// The managed resources that are told to keep their external objects before the
+    /// composite goes, see [`crate::broker::orphan`].
+    pub kept: Vec<KeepOrder>,
 }
 
 impl ResourceSnapshot {

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::broker::attempt::{Failure, ProvisionedResource};
+use crate::broker::orphan::KeepOrder;
 use crate::broker::resource::Resource;
 use crate::catalog::label::LabelKey;
 use crate::ids::{ProjectId, ProvisionedResourceId};
@@ -18,6 +19,9 @@ pub enum BrokerWrite {
     ObservedReplace(ProvisionedResourceId, Value),
     /// How the attempt failed; written once and kept.
     FailureRecord(ProvisionedResourceId, Failure),
+    /// The managed resources that are told to keep their external objects; does not count
+    /// as a write of the row.
+    KeptReplace(ProvisionedResourceId, Vec<KeepOrder>),
     /// Ends the claim that a worker may have, and leaves nothing due until something
     /// wakes the row.
     ClaimEnd(ProvisionedResourceId),

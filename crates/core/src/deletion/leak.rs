@@ -117,13 +117,16 @@ pub struct LastKnown {
 }
 
 closed_set!(
-    /// What a person gave up proving gone, see [`crate::broker::abandon`].
+    /// What a person gave up proving gone, see [`crate::broker::abandon`], or left outside
+    /// on purpose, see [`crate::broker::orphan`].
     AbandonedKind {
         Composite => "abandoned_composite",
         /// A node that was registered then; its key is revoked, its machine may run.
         Node => "abandoned_node",
         /// A project namespace with everything that the project shared in it.
         Namespace => "abandoned_namespace",
+        /// What a managed resource stood for in the cloud, kept on purpose.
+        External => "orphaned_external",
     }
 );
 
@@ -188,6 +191,11 @@ impl Leak {
         AbandonedKind::parse(&self.kind).is_some()
     }
 
+    /// Whether what it is about was kept in the cloud on purpose.
+    pub fn is_kept_on_purpose(&self) -> bool {
+        AbandonedKind::parse(&self.kind) == Some(AbandonedKind::External)
+    }
+
     /// The attempt it is about, if it names one.
     pub fn provisioned_resource_id(&self) -> Option<ProvisionedResourceId> {
         let Subject { kind, id } = self.subject;
@@ -204,6 +212,9 @@ impl Leak {
             }
             (Some(FindingKind::MissingObject), None) => {
                 "`slipway resource explain` says what keeps it from being created again"
+            }
+            (None, None) if self.is_kept_on_purpose() => {
+                "it is kept on purpose; adopt it or delete it by hand in the cloud (the evidence has its external name and a command to find it), then `slipway leaks resolve`"
             }
             (None, None) if self.is_abandoned() => {
                 "check by hand whether it still exists and costs (a machine may outlive its cluster); then `slipway leaks resolve`"

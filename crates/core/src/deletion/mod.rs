@@ -12,6 +12,7 @@ pub mod plan;
 pub mod protection;
 pub mod purge;
 pub mod record;
+pub mod report;
 pub mod request;
 pub mod restore;
 pub mod settings;

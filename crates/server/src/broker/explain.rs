@@ -1,7 +1,9 @@
 //! Explanations: why a subject of any kind is in its state.
 
 use axum::Json;
+use axum::extract::State;
 use serde_json::Value;
+use slipway_app::deletion::holding;
 use slipway_app::operations::explain as usecase;
 use slipway_core::blocker::{self, OF_FAILED};
 use slipway_core::broker::phase::Phase;
@@ -15,25 +17,38 @@ use slipway_wire::operations::{ExplainedPart, Explanation, Holder};
 use super::resources;
 use crate::nodes;
 use crate::request::{Call, Id, Segments, Untagged, text};
+use crate::state::ServerState;
 
 pub(super) async fn explain(
     call: Call,
+    State(state): State<ServerState>,
     Segments([kind, id]): Segments<2>,
 ) -> Untagged<Explanation> {
-    let found = usecase::explain(&call.context, &call.caller, &kind, &id).await?;
+    let mut found = usecase::explain(&call.context, &call.caller, &kind, &id).await?;
+    holding::add(&state.finder, &mut found).await?;
     Ok(Json(document(found, call.now())))
 }
 
 /// Whatever the reference names.
-pub(super) async fn any(call: Call, Segments([reference]): Segments<1>) -> Untagged<Explanation> {
+pub(super) async fn any(
+    call: Call,
+    State(state): State<ServerState>,
+    Segments([reference]): Segments<1>,
+) -> Untagged<Explanation> {
     let project = call.query.get("project");
-    let found = usecase::any(&call.context, &call.caller, &reference, project).await?;
+    let mut found = usecase::any(&call.context, &call.caller, &reference, project).await?;
+    holding::add(&state.finder, &mut found).await?;
     Ok(Json(document(found, call.now())))
 }
 
 /// The explanation of a resource, under the resource's own path.
-pub(super) async fn resource(call: Call, Id(id): Id<ResourceId>) -> Untagged<Explanation> {
-    let found = usecase::resource(&call.context, &call.caller, id).await?;
+pub(super) async fn resource(
+    call: Call,
+    State(state): State<ServerState>,
+    Id(id): Id<ResourceId>,
+) -> Untagged<Explanation> {
+    let mut found = usecase::resource(&call.context, &call.caller, id).await?;
+    holding::add(&state.finder, &mut found).await?;
     Ok(Json(document(found, call.now())))
 }
 

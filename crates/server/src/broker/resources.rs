@@ -3,15 +3,17 @@
 use std::collections::BTreeMap;
 use std::iter;
 
+use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use slipway_app::broker::declare::Declare;
 use slipway_app::broker::port::{Blocked, ResourceFilter};
-use slipway_app::broker::{abandon, declare, delete, read, relabel, retry};
+use slipway_app::broker::{abandon, declare, delete, orphan, read, relabel, retry};
 use slipway_app::catalog::projects;
 use slipway_app::nodes::{force, machine};
 use slipway_core::blocker::BlockerCode;
+use slipway_core::broker::holding::Holder;
 use slipway_core::broker::phase::Phase;
 use slipway_core::broker::retry::Corrections;
 use slipway_core::broker::snapshot::ResourceSnapshot;
@@ -25,7 +27,8 @@ use slipway_core::subject::SubjectKind;
 use slipway_core::text::Labels;
 use slipway_core::time::Timestamp;
 use slipway_wire::broker::{
-    Abandon, Attempt, AttemptSummary, DeclareResource, Resource, ResourceDetail, Retry,
+    Abandon, Attempt, AttemptSummary, DeclareResource, KeptObject, Orphan, Orphaned, Resource,
+    ResourceDetail, Retry,
 };
 use slipway_wire::catalog::{EffectiveLabel, Relabel};
 use slipway_wire::nodes::{ConfirmGone, ForceDrain};
@@ -187,6 +190,30 @@ pub(super) async fn abandon(
     let Abandon { reason, confirm } = body;
     abandon::abandon(&state.finder, &call.caller, id, &reason, &confirm).await?;
     fetch(&call, id).await
+}
+
+/// 202: the resource loop tells what is kept; 200 for a dry run.
+pub(super) async fn orphan(
+    call: Call,
+    State(state): State<ServerState>,
+    Id(id): Id<ResourceId>,
+    Body(Orphan { reason, dry_run }): Body<Orphan>,
+) -> Answered {
+    let found = orphan::orphan(&state.finder, &call.caller, id, &reason, dry_run).await?;
+    let kept = found.kept.iter().map(|kept| KeptObject {
+        object: kept.object.shown(),
+        external_name: kept.external_name.clone(),
+        find: kept.find(),
+        leak_id: (!dry_run).then(|| kept.leak_record_id.to_string()),
+    });
+    let document = Orphaned {
+        resource_id: id.to_string(),
+        dry_run,
+        kept: kept.collect(),
+        holding: found.holders.iter().map(Holder::document).collect(),
+    };
+    let status = if dry_run { StatusCode::OK } else { StatusCode::ACCEPTED };
+    Ok(located(status, format!("/api/v1/resources/{id}"), Json(document)))
 }
 
 /// 202: the loops do the rest; `Location` says where to follow it.

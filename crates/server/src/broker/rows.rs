@@ -2,7 +2,8 @@
 
 use slipway_app::access::authorise::Operation::*;
 use slipway_wire::broker::{
-    Abandon, AttemptSummary, DeclareResource, HistoryEntry, Resource, ResourceDetail, Retry,
+    Abandon, AttemptSummary, DeclareResource, HistoryEntry, Orphan, Orphaned, Resource,
+    ResourceDetail, Retry,
 };
 use slipway_wire::catalog::Relabel;
 use slipway_wire::deletion::Deletion;
@@ -40,6 +41,8 @@ pub(crate) fn rows() -> Vec<Route> {
             .body::<ConfirmGone>().one::<Resource>().statuses(&[202]),
         post  ("/resources/{id}/abandon",     ResourceAbandon, resources::abandon,     "Abandon a resource whose deletion can never end")
             .body::<Abandon>().one::<Resource>(),
+        post  ("/resources/{id}/orphan",      ResourceOrphan,  resources::orphan,      "Keep what holds an overdue teardown in its cloud on purpose, so that the rest can go")
+            .body::<Orphan>().one::<Orphaned>().statuses(&[200, 202]),
         get   ("/explain/{reference}",        ResourceRead,    explain::any,           "Explain whatever has this handle, this id, or an id that begins so")
             .one::<Explanation>().query(&["project"]),
         get   ("/explain/{kind}/{reference}", ResourceRead,    explain::explain,       "Explain the state of a resource, attempt, node, deletion, project, cluster, token or leak")

@@ -6,6 +6,7 @@ mod leaks;
 mod plans;
 mod protections;
 mod purges;
+mod report;
 mod restore;
 mod rows;
 mod settings;

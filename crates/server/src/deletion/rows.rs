@@ -8,7 +8,7 @@ use slipway_wire::deletion::{
 use slipway_wire::deletion::{DeletionSetting, Purge, PurgeDeletion, SetDeletionSetting};
 use slipway_wire::deletion::{Leak, LeakReason, LeakScan, Restore, RestoreDeletion};
 
-use super::{brakes, deletions, leaks, plans, protections, purges, restore, settings};
+use super::{brakes, deletions, leaks, plans, protections, purges, report, restore, settings};
 use crate::routes::{Route, delete, get, post, put};
 
 #[rustfmt::skip]
@@ -36,6 +36,8 @@ pub(crate) fn rows() -> Vec<Route> {
             .body::<SetDeletionSetting>().one::<DeletionSetting>(),
         delete("/deletion-settings/{project}/{kind}", DeletionSettingsRemove, settings::remove, "Take the settings of a project and kind away")
             .nothing().query(&["reason"]),
+        get   ("/deletions/{id}/report", DeletionRead, report::stream, "Everything that was made for what it deletes, and how each was proven gone")
+            .stream("application/x-ndjson"),
         get   ("/protections",        ProtectionRead, protections::list, "List what is protected from deletion").page::<Protection>(),
         put   ("/protections/{kind}/{reference}", ProtectionSet, protections::set, "Protect something from deletion")
             .body::<Protect>().one::<Protection>(),

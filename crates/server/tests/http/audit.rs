@@ -13,6 +13,7 @@ use sqlx::Connection as _;
 
 use crate::leaks::leaked;
 use crate::nodes::enrolled;
+use crate::orphan;
 use crate::world::{Answer, KEY, World};
 
 fn lines(answer: &Answer) -> Vec<Value> {
@@ -221,6 +222,9 @@ async fn rows_are_audited_by_their_verb() {
     };
     world.context.stores.operations.control_decide(observe).await.unwrap();
     ask("POST", "/control/resume", why).await;
+
+    let orphaned = orphan::a_row_that_is_audited().await;
+    assert!(open.remove(&orphaned), "{orphaned:?}");
 
     assert!(open.is_empty(), "rows whose audit verb this test does not prove: {open:?}");
 }

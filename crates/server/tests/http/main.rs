@@ -19,6 +19,7 @@ mod leaks;
 mod lists;
 mod names;
 mod nodes;
+mod orphan;
 mod plans;
 mod plexd;
 mod purges;

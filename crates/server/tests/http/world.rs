@@ -17,7 +17,7 @@ use slipway_app::broker::port::ResourceKey;
 use slipway_app::context::{Settings, Wakes};
 use slipway_app::deletion::leaks::Finder;
 use slipway_app::ports::meter::Unmetered;
-use slipway_app::ports::{Clock, Entropy, Stores};
+use slipway_app::ports::{Clock, Entropy, Stores, Substrate};
 use slipway_app::seed::{LocalNames, Seed};
 use slipway_core::access::audit::Actor;
 use slipway_core::access::rate::Rate;
@@ -52,6 +52,7 @@ pub(crate) struct World {
     pub(crate) file: PathBuf,
     router: Router,
     state: ServerState,
+    engine_settings: local_node::NodeSettings,
     _directory: tempfile::TempDir,
 }
 
@@ -138,7 +139,7 @@ impl World {
             node_image: None,
             authorities: None,
         };
-        let engines = Engines::new(settings);
+        let engines = Engines::new(settings.clone());
         let state = ServerState {
             finder: Finder::new(context.clone(), engines, Arc::default(), Duration::from_secs(30)),
             context: context.clone(),
@@ -155,7 +156,29 @@ impl World {
             node_rates: Arc::new(RateLimits::of_nodes(rate)),
         };
         let router = router(state.clone());
-        Self { context, loops_ok, stop, file, router, state, _directory: directory }
+        let engine_settings = settings;
+        Self {
+            context,
+            loops_ok,
+            stop,
+            file,
+            router,
+            state,
+            engine_settings,
+            _directory: directory,
+        }
+    }
+
+    /// Serves the local cluster with this engine.
+    pub(crate) async fn serving(self, substrate: Arc<dyn Substrate>) -> Self {
+        let mut state = self.state.clone();
+        let clusters = self.context.stores.placement.cluster_list().await.unwrap();
+        let local = clusters.iter().find(|cluster| cluster.name == "local").unwrap();
+        let engines = Engines::new(self.engine_settings.clone());
+        let engines = engines.serving(local.id.into(), "local", substrate);
+        let lease = Duration::from_secs(30);
+        state.finder = Finder::new(self.context.clone(), engines, Arc::default(), lease);
+        Self { router: router(state), ..self }
     }
 
     /// Puts something between the handlers and the store.

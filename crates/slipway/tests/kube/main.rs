@@ -18,6 +18,7 @@ mod definitions;
 mod demo;
 mod flapping;
 mod hand;
+mod holding;
 mod kinds;
 mod labels;
 mod late;

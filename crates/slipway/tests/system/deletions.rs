@@ -1,10 +1,12 @@
 //! Grace, cancelling, protection and whole projects, with the real binary on each database.
 
+use data_encoding::HEXLOWER;
 use reqwest::Method;
+use ring::digest;
 use serde_json::{Value, json};
 use slipway_testkit::wait;
 
-use crate::control_plane::{ControlPlane, TIMEOUT};
+use crate::control_plane::{ControlPlane, KEY, TIMEOUT, binary};
 
 async fn delete(plane: &ControlPlane, path: &str) -> (u16, Value) {
     plane.call(Method::DELETE, path, None).await
@@ -67,6 +69,8 @@ async fn a_deletion_waits_for_its_grace_across_a_crash() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_project_goes_with_what_is_in_it() {
     for mut plane in ControlPlane::each("a_project_goes_with_what_is_in_it").await {
+        // Absence is proven a second time after this.
+        plane.set(&["--lease", "3s"]);
         plane.start().await;
         let (first, second) = (plane.declare("web-1", 0).await, plane.declare("web-2", 0).await);
         for id in [&first, &second] {
@@ -100,6 +104,7 @@ async fn a_project_goes_with_what_is_in_it() {
         let (status, _) = plane.call(Method::GET, path, None).await;
         assert_eq!(status, 404);
         assert!(plane.agents().is_empty());
+        emptiness_is_proven(&plane, running["id"].as_str().unwrap(), &first).await;
         restored(&mut plane, &running["id"], [&first, &second]).await;
         plane.stop().await;
     }
@@ -128,4 +133,42 @@ async fn restored(plane: &mut ControlPlane, deletion: &Value, resources: [&Strin
     };
     wait::until(TIMEOUT, "the events to be relayed", async || of_deletion().await.len() >= 3).await;
     assert_eq!(of_deletion().await, ["deletion.Started", "deletion.Done", "deletion.Restored"]);
+}
+
+/// The bytes of the report.
+fn export(plane: &ControlPlane, id: &str) -> String {
+    let mut command = binary();
+    command.env("SLIPWAY_SERVER", plane.url()).env("SLIPWAY_KEY", KEY);
+    let output = command.args(["deletion", "report", id, "-o", "json"]).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The report of a deletion: complete, the same each time, and with the digest of its lines.
+async fn emptiness_is_proven(plane: &ControlPlane, id: &str, resource: &str) {
+    let report = wait::until(TIMEOUT, "everything to be proven gone", async || {
+        let report = export(plane, id);
+        if report.contains("\"not_yet\":0") { Ok(report) } else { Err(report) }
+    })
+    .await;
+    let (lines, end) = report.trim_end().rsplit_once('\n').unwrap();
+    let digest = digest::digest(&digest::SHA256, format!("{lines}\n").as_bytes());
+    let digest = HEXLOWER.encode(digest.as_ref());
+    let end: Value = serde_json::from_str(end).unwrap();
+    assert_eq!(end["digest"], format!("sha256:{digest}"), "{report}");
+    let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!((&lines[0]["kind"], &lines[0]["state"]), (&json!("project"), &json!("done")));
+    assert_eq!(end["lines"], lines.len(), "{report}");
+    assert!(lines[1..].iter().all(|line| line["proof"] == "gone"), "{report}");
+    for (kind, count) in [("attempt", 2), ("node", 2), ("token", 2), ("namespace", 1)] {
+        let found = lines[1..].iter().filter(|line| line["kind"] == kind).count();
+        assert_eq!(found, count, "{kind}: {report}");
+    }
+    let again = export(plane, id);
+    assert_eq!(again, report, "the same rows give the same bytes");
+    let text = plane.says(&["deletion", "report", id]);
+    assert!(text.contains("everything is proven gone"), "{text}");
+    let (path, body) = (format!("/api/v1/resources/{resource}/orphan"), json!({ "reason": "x" }));
+    let (status, refused) = plane.call(Method::POST, &path, Some(body)).await;
+    assert_eq!((status, &refused["code"]), (409, &json!("not_orphanable")), "{refused}");
 }

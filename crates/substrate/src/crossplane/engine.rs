@@ -16,7 +16,9 @@ use slipway_cluster::{
     Access, ApiResource, Changes, Connection, DynamicObject, ObjectRef, Reason, Version, Watch,
     WatchConfig, api_resource, object_key, require_identity,
 };
+use slipway_core::broker::holding::Holder;
 use slipway_core::broker::observation::CompositeReport;
+use slipway_core::broker::orphan::KeepOrder;
 use slipway_core::catalog::blueprint_version::{CompositeScope, CompositeType, Engine};
 use slipway_core::ids::{InstallationId, ProvisionedResourceId};
 use slipway_render::{RenderedComposite, composite};
@@ -24,7 +26,7 @@ use slipway_render::{RenderedComposite, composite};
 use super::high_water_mark::{HighWaterMark, SYSTEM_NAMESPACE};
 use super::live_object::LiveObject;
 use super::management::Verification;
-use super::{FIELD_MANAGER, act, inventory, observe};
+use super::{FIELD_MANAGER, act, holders, inventory, observe};
 
 /// Greatest age of the identity that a write relies on: one pass over the
 /// projects of a cluster, which has a lease of twenty seconds.
@@ -371,6 +373,17 @@ impl Substrate for CrossplaneSubstrate {
         let cluster = self.connection.identity_within(RECENT).await.map_err(failed)?;
         self.mark.require_compared(&cluster).map_err(failed)?;
         act::delete(self, address, uid).await
+    }
+
+    async fn holders(&self, address: &Address) -> Result<Vec<Holder>, Error> {
+        holders::observe(self, address).await
+    }
+
+    async fn keep(&self, address: &Address, kept: &[KeepOrder]) -> Result<(), Error> {
+        let cluster = self.connection.identity_within(RECENT).await.map_err(failed)?;
+        require_identity(&cluster, address.substrate_uid.as_deref()).map_err(failed)?;
+        self.mark.require_compared(&cluster).map_err(failed)?;
+        holders::keep(self, kept).await
     }
 
     async fn inventory(&self, request: &InventoryRequest) -> Result<InventoryPage, Error> {

@@ -7,6 +7,7 @@
 //!
 //! * `live_object`: parses a live object into the facts that decisions need.
 //! * `observe`, `act`: observe, apply and delete composites.
+//! * `holders`: what holds a deletion, and telling it to keep its external object.
 //! * `inventory`: lists all composites, for the leak scan.
 //! * `high_water_mark`: a counter on the cluster that reveals a restored database.
 //! * `engine`: implements the substrate port with these modules.
@@ -17,6 +18,7 @@ mod act;
 mod definitions;
 mod engine;
 mod high_water_mark;
+mod holders;
 mod inventory;
 mod live_object;
 mod management;

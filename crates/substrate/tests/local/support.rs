@@ -330,5 +330,6 @@ fn mk_snapshot() -> ResourceSnapshot {
         failures: 0,
         observed: None,
         due_at: None,
+        kept: Vec::new(),
     }
 }

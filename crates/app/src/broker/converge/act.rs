@@ -6,6 +6,7 @@ use futures::FutureExt;
 use slipway_core::blocker::BlockerCode;
 use slipway_core::broker::decide::{Decision, Effect, Facts, Obstacle, Outcome};
 use slipway_core::broker::observation::CompositeReport;
+use slipway_core::broker::orphan::KeepOrder;
 use slipway_core::broker::prepare::FreshToken;
 use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::ids::BootstrapTokenId;
@@ -31,7 +32,12 @@ pub(super) struct Minted {
 /// The action to request of the substrate.
 enum Request {
     Apply(RenderedComposite),
-    Delete { address: Address, uid: String },
+    /// Tells these to keep their external objects first.
+    Delete {
+        address: Address,
+        uid: String,
+        kept: Vec<KeepOrder>,
+    },
 }
 
 impl Batch<'_> {
@@ -109,7 +115,10 @@ impl Batch<'_> {
         let action = async {
             match &request {
                 Request::Apply(rendered) => substrate.apply(rendered).await.map(Some),
-                Request::Delete { address, uid } => {
+                Request::Delete { address, uid, kept } => {
+                    if !kept.is_empty() {
+                        substrate.keep(address, kept).await?;
+                    }
                     substrate.delete(address, uid).await.map(|()| None)
                 }
             }
@@ -170,7 +179,8 @@ impl Batch<'_> {
                 // A delete follows an observation of the composite, which
                 // needed an address.
                 let address = address(snapshot).ok_or(Outcome::Done)?;
-                Ok((BlockerCode::DeleteFailed, Request::Delete { address, uid: uid.clone() }))
+                let (uid, kept) = (uid.clone(), snapshot.kept.clone());
+                Ok((BlockerCode::DeleteFailed, Request::Delete { address, uid, kept }))
             }
         }
     }

@@ -102,7 +102,7 @@ impl Engines {
 }
 
 /// Where the composite of a snapshot lives. `None` without a placement.
-pub(super) fn address(snapshot: &ResourceSnapshot) -> Option<Address> {
+pub(crate) fn address(snapshot: &ResourceSnapshot) -> Option<Address> {
     let placement = snapshot.placement.as_ref()?;
     Some(Address {
         provisioned_resource_id: snapshot.attempt.id(),

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use slipway_core::access::audit::Actor;
+use slipway_core::broker::holding::Holder;
 use slipway_core::broker::observation::CompositeReport;
 use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::deletion::leak::{Finding, FindingKind, Leak, ObjectRef};
@@ -278,6 +279,24 @@ impl Finder {
         within: Duration,
     ) -> Vec<CompositeReport> {
         converge::observe(&self.engines, snapshots, within).await
+    }
+
+    /// What holds the teardown of an attempt now; `None` if this process does not serve its
+    /// cluster, or the row cannot be read.
+    pub async fn holders(
+        &self,
+        attempt: ProvisionedResourceId,
+    ) -> Result<Option<Result<Vec<Holder>, String>>, Error> {
+        let loaded = self.context.stores.broker.attempt_load(&[attempt]).await?.pop();
+        let Some(Ok(snapshot)) = loaded else { return Ok(None) };
+        let Some(substrate) = self.engines.of(&snapshot) else { return Ok(None) };
+        let Some(address) = converge::address(&snapshot) else { return Ok(Some(Ok(Vec::new()))) };
+        let asked = tokio::time::timeout(self.deadline(), substrate.holders(&address)).await;
+        let limit = self.deadline().as_millis();
+        Ok(Some(match asked {
+            Ok(found) => found.map_err(|error| error.to_string()),
+            Err(_) => Err(format!("the cluster did not answer within {limit} ms")),
+        }))
     }
 
     pub(super) const fn permits(&self) -> &Arc<Permits> {

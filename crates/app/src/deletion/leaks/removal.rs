@@ -203,7 +203,9 @@ impl Finder {
                 None => Presence::Gone,
             });
         }
-        if leak.is_abandoned() && leak.provisioned_resource_id().is_none() {
+        if leak.is_kept_on_purpose()
+            || leak.is_abandoned() && leak.provisioned_resource_id().is_none()
+        {
             let reason = "Slipway does not observe what it recorded there".to_owned();
             return Ok(Presence::Unknown(reason));
         }

@@ -13,6 +13,7 @@ mod declarations;
 mod deletions;
 mod events;
 mod explain;
+mod holding;
 mod leaks;
 mod lifecycle;
 mod lists;

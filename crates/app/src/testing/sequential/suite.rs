@@ -2,8 +2,8 @@
 
 use super::{
     abandon, aborts, approvals, batches, brakes, claims, control, counts, decisions, declarations,
-    deletions, events, explain, leaks, lifecycle, lists, plans, proofs, records, renewals, retries,
-    tasks,
+    deletions, events, explain, holding, leaks, lifecycle, lists, plans, proofs, records, renewals,
+    retries, tasks,
 };
 use crate::ports::Stores;
 use crate::testing::world::World;
@@ -43,6 +43,8 @@ pub async fn conformance(store: Stores) {
     plans::a_plan_of_a_blueprint_names_its_versions_and_users(&world).await;
     plans::a_moved_world_is_refused_with_the_difference(&world).await;
     plans::a_plan_is_used_once_and_expires(&world).await;
+    holding::what_is_kept_outside_is_recorded_first_and_stays_on_record(&world).await;
+    holding::a_report_has_everything_once_and_in_one_order(&world).await;
 
     counts::what_is_made_is_counted_once_where_it_stands(&world).await;
 

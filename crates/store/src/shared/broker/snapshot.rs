@@ -53,7 +53,7 @@ macro_rules! attempts_sql {
              a.parameter_values AS a_parameter_values, a.partition AS a_partition, \
              a.deletion_requested_at AS a_deletion_requested_at, a.observed AS a_observed, \
              a.unsettled_since AS a_unsettled_since, a.absence_proven_at AS a_absence_proven_at, \
-             a.abandoned_at AS a_abandoned_at, \
+             a.abandoned_at AS a_abandoned_at, a.kept_outside AS a_kept_outside, \
              a.next_blueprint_version_id AS a_next_blueprint_version_id, \
              a.next_parameter_values AS a_next_parameter_values, \
              a.failures AS a_failures, a.due_at AS a_due_at, a.claim_token AS a_claim_token, \
@@ -262,6 +262,7 @@ impl RelatedRows {
             failures: rows::get(row, "a_failures")?,
             observed: observed.map(|observed| observed.0),
             due_at: rows::time_or_null(row, "a_due_at")?,
+            kept: rows::json_or_null(row, "a_kept_outside")?.unwrap_or_default(),
             resource,
             attempt,
         })

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::Value;
 use slipway_core::broker::attempt::ProvisionedResource;
+use slipway_core::broker::orphan::KeepOrder;
 use slipway_core::broker::resource::Resource;
 use slipway_core::broker::{BrokerWrite, Labelled};
 use slipway_core::catalog::parameters::ParameterValues;
@@ -59,6 +60,8 @@ struct AttemptPatch<'a> {
     // Omitted rather than null: a null would be read as JSON's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     observed: Option<&'a Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kept_outside: Option<&'a [KeepOrder]>,
     /// The claim to release; required for the two columns below.
     claim_token: Option<i64>,
     micros: Option<i64>,
@@ -94,6 +97,9 @@ impl<'a> Writes<'a> {
             }
             BrokerWrite::ObservedReplace(attempt, observed) => {
                 self.patch(attempt.as_uuid()).observed = Some(observed);
+            }
+            BrokerWrite::KeptReplace(attempt, kept) => {
+                self.patch(attempt.as_uuid()).kept_outside = Some(kept);
             }
             BrokerWrite::ClaimEnd(attempt) => self.ended_claims.push(attempt.as_uuid()),
             BrokerWrite::LabelledWake(labelled) => self.labelled.push(labelled),
@@ -221,6 +227,7 @@ macro_rules! patch {
              failure_observed = coalesce(given.failure_observed, \
                 provisioned_resources.failure_observed), \
              observed = coalesce(given.observed, provisioned_resources.observed), \
+             kept_outside = coalesce(given.kept_outside, provisioned_resources.kept_outside), \
              revision = CASE WHEN given.revision IS NULL THEN provisioned_resources.revision \
                 ELSE provisioned_resources.revision + 1 END, \
              updated_at = CASE WHEN given.revision IS NULL THEN updated_at ELSE ",
@@ -244,6 +251,7 @@ macro_rules! patch {
                 failed_at: time,
                 failure_observed: json,
                 observed: json,
+                kept_outside: json,
                 claim_token: bigint,
                 micros: bigint,
                 failures: integer,

@@ -13,6 +13,7 @@ pub(crate) mod port;
 pub(crate) mod protections;
 pub(crate) mod purge;
 pub(crate) mod reads;
+pub(crate) mod report;
 pub(crate) mod restore;
 pub(crate) mod settings;
 pub(crate) mod write;

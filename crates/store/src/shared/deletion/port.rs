@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use slipway_app::deletion::port::{
     BrakeRule, DeletionFilter, DeletionRule, LeakFilter, LeakRule, Members, PlanRule,
-    ProtectionRule, PurgeBatch, PurgeCounts, PurgeRule, RecordedFindings, ReportedFinding,
-    RestoreRule, Scheduled, SettingRule,
+    ProtectionRule, PurgeBatch, PurgeCounts, PurgeRule, RecordedFindings, ReportPage, ReportScope,
+    ReportedFinding, RestoreRule, Scheduled, SettingRule,
 };
 use slipway_app::placement::port::ClusterIdentity;
 use slipway_app::ports::store::{Error, Page};
@@ -19,10 +19,12 @@ use slipway_core::deletion::leak::{Claimant, Leak, LeakRecord};
 use slipway_core::deletion::plan::Plan;
 use slipway_core::deletion::protection::Protection;
 use slipway_core::deletion::record::Deletion;
+use slipway_core::deletion::report::Made;
 use slipway_core::deletion::restore::Renames;
 use slipway_core::deletion::settings::{DeletionSetting, SettingScope};
 use slipway_core::ids::{
     ApiKeyId, ClusterId, DeletionId, LeakRecordId, PlanId, ProjectId, ProvisionedResourceId,
+    ResourceId,
 };
 
 use slipway_core::subject::Subject;
@@ -31,7 +33,7 @@ use uuid::Uuid;
 use super::broker::claimants;
 use super::{
     Backend, brakes, decide, filter, leak_rows, leaks, marks, plans, protections, purge, reads,
-    restore, settings, write,
+    report, restore, settings, write,
 };
 
 port! {
@@ -69,6 +71,9 @@ port! {
         ) -> RecordedFindings = leaks::reported;
         write leak_scan_end(cluster: ClusterId, begun_at: Timestamp, actor: &Actor)
             -> u64 = leaks::scan_end;
+        read_snapshot deletion_made(scope: ReportScope, page: Page<ResourceId>)
+            -> ReportPage = report::page;
+        read_snapshot deletion_placement(project: ProjectId) -> Vec<Made> = report::placement;
         write leak_record(leak: &LeakRecord) -> () = write::leak_record;
         read leak_removals(cluster: ClusterId, limit: u32) -> Vec<Leak> = leak_rows::removals;
         read leak_list(filter: &LeakFilter, page: Page<LeakRecordId>)

@@ -182,7 +182,8 @@ async fn leaks_insert(connection: &mut Connection, leaks: &[&LeakRecord]) -> Res
 
 /// Resolves what the resource loop recorded about these subjects. The leak scan
 /// resolves its own records (those with a finding): a duplicate elsewhere is
-/// not gone because the object in its namespace is.
+/// not gone because the object in its namespace is. What was kept in the cloud on purpose
+/// outlives its attempt, and a person resolves it.
 async fn leaks_resolve(connection: &mut Connection, subjects: &[Uuid]) -> Result<(), Failure> {
     if subjects.is_empty() {
         return Ok(());
@@ -190,7 +191,8 @@ async fn leaks_resolve(connection: &mut Connection, subjects: &[Uuid]) -> Result
     sqlx::query(sql!(
         "UPDATE leak_records SET resolved_at = ",
         now,
-        " WHERE resolved_at IS NULL AND finding IS NULL AND subject_id ",
+        " WHERE resolved_at IS NULL AND finding IS NULL AND kind <> 'orphaned_external' \
+         AND subject_id ",
         (one_of "$1")
     ))
     .bind(IdList(subjects.to_vec()))

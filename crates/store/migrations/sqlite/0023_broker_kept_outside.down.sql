@@ -1,0 +1,1 @@
+ALTER TABLE provisioned_resources DROP COLUMN kept_outside;
