@@ -32,7 +32,8 @@ impl<L: Load> Load for AtTheDoor<L> {
             door.under_way = under_way(connection, subject).await?;
             door.protections = protections::of(connection, subject).await?;
             let reads = self.input.reads;
-            door.reading = plans::reading(connection, subject, reads, &door.protections).await?;
+            let reading = plans::reading(connection, subject, reads, &door.protections);
+            door.reading = Box::pin(reading).await?;
         }
         if let Some(plan) = self.input.plan {
             // Whoever uses it has locked its target.
