@@ -88,7 +88,7 @@ fn set(document: &str, property: &str) -> Option<&'static str> {
         ("Blocker", "code") => "BlockerCode",
         ("Blocker", "owner") => "BlockerOwner",
         ("Problem" | "FieldError", "code") => "ErrorCode",
-        ("PlanStep", "action") => "PlanStepAction",
+        ("PlanStage", "action") => "PlanStepAction",
         ("WithheldAction", "action") => "WithheldKind",
         _ => return None,
     })

@@ -60,7 +60,7 @@ impl Draft<'_> {
         let (typical_seconds, typical_of) = reading.typical();
         let shown = Shown {
             resources: reading.resource_count(),
-            steps: reading.steps(),
+            steps: reading.stages(),
             composed: composed.clone(),
             protected: door
                 .protections
