@@ -14,6 +14,10 @@ pub(crate) enum State {
     Idle,
 }
 
+/// The seed has other blueprints, too.
+const MADE_FROM: &str = "(SELECT v.id FROM blueprint_versions v JOIN blueprints b \
+     ON b.id = v.blueprint_id WHERE b.slug = 'local-node') AS blueprint_versions";
+
 /// Inserts `count` resources, each with its first attempt.
 pub(crate) async fn make(pool: &Pool, count: u32, state: State) -> anyhow::Result<()> {
     let phase = if state == State::Pending { "Pending" } else { "Ready" };
@@ -37,7 +41,7 @@ pub(crate) async fn make(pool: &Pool, count: u32, state: State) -> anyhow::Resul
              bootstrap_token_id, parameter_values, due_at, partition) {numbers} \
              SELECT ID(b2), ID(a1), projects.id, blueprint_versions.id, cloud_credentials.id, \
              1, '{phase}', 'bench-' || n, {token}, '{{}}', {due}, clusters.id \
-             FROM numbers, projects, blueprint_versions, cloud_credentials, clusters"
+             FROM numbers, projects, {MADE_FROM}, cloud_credentials, clusters"
         ),
         format!(
             "INSERT INTO state_changes (subject_id, revision, to_state, why) {numbers} \
@@ -101,7 +105,7 @@ pub(crate) async fn make_waiting(pool: &Pool, hashes: &str) -> anyhow::Result<()
              bootstrap_token_id, parameter_values, due_at, partition) {given} \
              SELECT ID(f6), ID(e5), projects.id, blueprint_versions.id, cloud_credentials.id, \
              1, 'Enrolling', 'waiting-' || n, ID(a7), '{{}}', LATER(600000), clusters.id \
-             FROM given, projects, blueprint_versions, cloud_credentials, clusters"
+             FROM given, projects, {MADE_FROM}, cloud_credentials, clusters"
         ),
         format!(
             "INSERT INTO bootstrap_tokens (id, project_id, provisioned_resource_id, kind, hash, \

@@ -2,7 +2,7 @@
 //! deletion that has to ask shows the short form.
 
 use clap::Subcommand;
-use slipway_wire::deletion::plan::{ApprovePlan, DeletionPlan, PlanDeletion, PlanStep};
+use slipway_wire::deletion::plan::{ApprovePlan, DeletionPlan, PlanDeletion, PlanStage};
 
 use super::protection::Thing;
 use crate::arguments::{DeletionArguments, IdArguments};
@@ -44,7 +44,7 @@ pub(crate) const EXAMPLES: &[&str] = &[
 ];
 
 /// The names of the steps; a plan has fewer.
-const STEPS: [&str; 8] =
+const NUMBERED: [&str; 8] =
     ["step 1", "step 2", "step 3", "step 4", "step 5", "step 6", "step 7", "step 8"];
 
 impl Detail for DeletionPlan {
@@ -59,7 +59,7 @@ impl Detail for DeletionPlan {
             ("used by deletion", self.used_by.clone()),
         ];
         facts.extend(self.hindrances());
-        let steps = STEPS.into_iter().zip(&self.steps);
+        let steps = NUMBERED.into_iter().zip(&self.steps);
         facts.extend(steps.map(|(name, step)| (name, Some(sentence(step, step.names.len())))));
         let composed = self.composed.iter();
         let composed: Vec<_> =
@@ -72,8 +72,8 @@ impl Detail for DeletionPlan {
 }
 
 /// What a step does and to how many, with so many names.
-fn sentence(step: &PlanStep, named: usize) -> String {
-    let PlanStep { action, kind, count, blueprints, names } = step;
+fn sentence(step: &PlanStage, named: usize) -> String {
+    let PlanStage { action, kind, count, blueprints, names } = step;
     let things =
         format!("{count} {}{}", kind.replace('_', " "), if *count == 1 { "" } else { "s" });
     let groups: Vec<_> =
@@ -150,7 +150,7 @@ impl Shown for DeletionPlan {
     fn short(&self, width: Option<u16>) -> String {
         let mut short = vec![("deletes", Some(self.what()))];
         short.extend(
-            STEPS.into_iter().zip(&self.steps).map(|(name, step)| {
+            NUMBERED.into_iter().zip(&self.steps).map(|(name, step)| {
                 (name, Some(sentence(step, if step.count <= 3 { 3 } else { 0 })))
             }),
         );

@@ -15,7 +15,7 @@ pub use check::Use;
 pub use draft::{Circumstances, Draft};
 pub use members::{Difference, Member, Members, difference};
 pub use shown::{
-    Composed, Group, Namespace, PastTeardowns, Reading, RefusalShown, ResourceRow, Shown, Step,
+    Composed, Group, Namespace, PastTeardowns, Reading, RefusalShown, ResourceRow, Shown, Stage,
     StepAction, VersionRow,
 };
 
@@ -29,7 +29,7 @@ pub const LIFETIME: Duration = Duration::from_secs(3_600);
 
 /// Plans that one caller may have of one thing and that nobody used; another one replaces
 /// the oldest. A plan may be large.
-pub const KEPT: i64 = 10;
+pub const UNUSED_MAX: i64 = 10;
 
 /// The stored record.
 #[derive(Debug, Clone, PartialEq)]

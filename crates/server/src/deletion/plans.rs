@@ -7,7 +7,7 @@ use slipway_app::deletion::plan;
 use slipway_core::deletion::plan as core;
 use slipway_core::ids::PlanId;
 use slipway_wire::deletion::plan::{
-    ApprovePlan, DeletionPlan, PlanDeletion, PlanGroup, PlanRefusal, PlanStep,
+    ApprovePlan, DeletionPlan, PlanDeletion, PlanGroup, PlanRefusal, PlanStage,
 };
 
 use crate::request::{Answered, Body, Call, Id, Untagged, located, text};
@@ -54,7 +54,7 @@ fn document(plan: core::Plan) -> DeletionPlan {
         approved_by: plan.approval.map(|approval| approval.by),
         digest: plan.digest,
         resources: shown.resources,
-        steps: shown.steps.into_iter().map(step).collect(),
+        steps: shown.steps.into_iter().map(stage).collect(),
         composed: shown.composed.objects,
         composed_missing: shown.composed.missing,
         protected: shown.protected,
@@ -69,14 +69,14 @@ fn document(plan: core::Plan) -> DeletionPlan {
     }
 }
 
-fn step(step: core::Step) -> PlanStep {
+fn stage(stage: core::Stage) -> PlanStage {
     let group = |group: core::Group| PlanGroup { blueprint: group.blueprint, count: group.count };
-    PlanStep {
-        action: step.action.to_string(),
-        kind: step.kind,
-        count: step.count,
-        blueprints: step.groups.into_iter().map(group).collect(),
-        names: step.names,
+    PlanStage {
+        action: stage.action.to_string(),
+        kind: stage.kind,
+        count: stage.count,
+        blueprints: stage.groups.into_iter().map(group).collect(),
+        names: stage.names,
     }
 }
 

@@ -405,7 +405,7 @@ mod tests {
         // Of a refusal or of a blocker.
         ("PlanRefusal", "code"),
         // Of a row or of an object outside.
-        ("PlanStep", "kind"),
+        ("PlanStage", "kind"),
     ];
 
     #[test]

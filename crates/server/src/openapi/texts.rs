@@ -91,8 +91,8 @@ fn set(document: &str, property: &str) -> Option<&'static str> {
         ("Blocker", "code") => "BlockerCode",
         ("Blocker", "owner") => "BlockerOwner",
         ("Problem" | "FieldError", "code") => "ErrorCode",
-        ("PlanStep", "action") => "PlanStepAction",
         ("PurgeReason", "code") => "PurgeReasonCode",
+        ("PlanStage", "action") => "PlanStepAction",
         ("WithheldAction", "action") => "WithheldKind",
         _ => return None,
     })

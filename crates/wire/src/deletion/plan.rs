@@ -54,7 +54,7 @@ pub struct DeletionPlan {
     /// How many resources would be taken down.
     pub resources: u64,
     /// Everything that would go, in the order in which it goes.
-    pub steps: Vec<PlanStep>,
+    pub steps: Vec<PlanStage>,
     /// What the composites are composed of, by their name, as their clusters answered.
     #[serde(default)]
     pub composed: BTreeMap<String, Vec<String>>,
@@ -85,7 +85,7 @@ pub struct DeletionPlan {
 
 /// What goes at the same time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct PlanStep {
+pub struct PlanStage {
     /// `drain_nodes`, `delete_composites`, `mark_deleted` or `remove_namespace`.
     pub action: String,
     /// What goes: `node`, `composite`, `namespace`, or a kind of row.

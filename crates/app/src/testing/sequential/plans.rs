@@ -6,7 +6,9 @@ use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::catalog::blueprint::Blueprint;
 use slipway_core::catalog::project::Project;
 use slipway_core::deletion::door::{Ask, Defaults, DoorInput, Doored, Reads};
-use slipway_core::deletion::plan::{Circumstances, Composed, KEPT, LIFETIME, Plan, StepAction};
+use slipway_core::deletion::plan::{
+    Circumstances, Composed, LIFETIME, Plan, StepAction, UNUSED_MAX,
+};
 use slipway_core::deletion::protection;
 use slipway_core::deletion::record::DeletionState;
 use slipway_core::deletion::request;
@@ -241,7 +243,7 @@ pub(super) async fn a_plan_is_used_once_and_expires(world: &World) {
     assert_eq!(refused(late), ErrorKind::PlanUsed, "the deletion is another one");
 
     let mut made = Vec::new();
-    for _ in 0..KEPT + 1 {
+    for _ in 0..UNUSED_MAX + 1 {
         made.push(world.plan_project(&project).await.id);
     }
     assert!(world.stored(made[0]).await.is_none(), "the oldest was replaced");

@@ -60,12 +60,11 @@ impl Door {
     }
 
     fn check_reading(&self, plan: &Plan) -> Result<(), Refusal> {
-        let now = self.reading.as_ref().map(|reading| reading.members.clone()).unwrap_or_default();
-        let now = Members::new(now);
-        if now.digest() == plan.digest {
+        let now = self.reading.as_ref().map_or(&[][..], |reading| &reading.members);
+        if Members::new(now).digest() == plan.digest {
             return Ok(());
         }
-        let difference = difference(&plan.members.parse()?, &now.parse()?);
+        let difference = difference(&plan.members.parse()?, now);
         let message = format!(
             "since plan {} was made at {}, {}; {}",
             plan.id,
@@ -129,7 +128,7 @@ mod tests {
     }
 
     fn mk_plan() -> Plan {
-        let members = Members::new(vec![member(1)]);
+        let members = Members::new(&[member(1)]);
         let shown = Shown {
             resources: 1,
             steps: Vec::new(),
@@ -183,7 +182,7 @@ mod tests {
         assert_eq!(refused(Some(mk_plan()), &cascade, early), Some(ErrorKind::PlanMismatch));
         let used = Plan { used_by: Some(ask.deletion_id), ..mk_plan() };
         assert_eq!(refused(Some(used), &ask, early), Some(ErrorKind::PlanUsed));
-        let members = Members::new(vec![member(1), member(2)]);
+        let members = Members::new(&[member(1), member(2)]);
         let moved = Plan { digest: members.digest(), members, ..mk_plan() };
         assert_eq!(refused(Some(moved), &ask, early), Some(ErrorKind::PlanStale));
     }

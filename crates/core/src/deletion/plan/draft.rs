@@ -54,7 +54,7 @@ impl Draft<'_> {
         let Some(reading) = &door.reading else {
             return Err(Refusal::new(ErrorKind::Internal, "the plan was read without its members"));
         };
-        let members = Members::new(reading.members.clone());
+        let members = Members::new(&reading.members);
         // A deletion that is under way answers, whatever would refuse another one.
         let refusals = self.refusals.iter().filter(|_| self.under_way.is_none());
         let grace = ask.grace.unwrap_or(door.defaults.grace);
@@ -63,7 +63,7 @@ impl Draft<'_> {
         let lifetime = if self.refusals.iter().any(awaits) { AWAITED_FOR } else { LIFETIME };
         let shown = Shown {
             resources: reading.resource_count(),
-            steps: reading.steps(),
+            steps: reading.stages(),
             composed: composed.clone(),
             protected: door
                 .protections

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use data_encoding::HEXLOWER;
+use data_encoding::{BASE64_NOPAD, HEXLOWER};
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -25,20 +25,46 @@ pub struct Member {
     pub protected: Option<String>,
 }
 
-/// A member as it is stored: without the names of the fields, which ten thousand repeat.
+/// A member as it is stored: without the names of the fields, which ten thousand repeat,
+/// and with ids in base 64.
 #[derive(Deserialize)]
-struct Line(SubjectKind, Uuid, String, Option<i32>, Vec<Uuid>, Option<String>);
+struct Line(SubjectKind, ShortId, String, Option<i32>, Vec<ShortId>, Option<String>);
 
 impl From<Line> for Member {
-    fn from(Line(kind, id, name, attempt, nodes, protected): Line) -> Self {
+    fn from(Line(kind, ShortId(id), name, attempt, nodes, protected): Line) -> Self {
+        let nodes = nodes.into_iter().map(|ShortId(id)| id).collect();
         Self { subject: Subject { kind, id }, name, attempt, nodes, protected }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(try_from = "String")]
+struct ShortId(Uuid);
+
+impl TryFrom<String> for ShortId {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let bytes = BASE64_NOPAD.decode(text.as_bytes()).ok();
+        let id = bytes.and_then(|bytes| Uuid::from_slice(&bytes).ok());
+        id.map(Self).ok_or_else(|| format!("`{text}` is no id"))
+    }
+}
+
+impl Serialize for ShortId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut text = [0; 22];
+        BASE64_NOPAD.encode_mut(self.0.as_bytes(), &mut text);
+        serializer.serialize_str(str::from_utf8(&text).unwrap_or_default())
     }
 }
 
 impl Serialize for Member {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self { subject, name, attempt, nodes, protected } = self;
-        (subject.kind, subject.id, name, attempt, nodes, protected).serialize(serializer)
+        let nodes: Vec<_> = nodes.iter().map(|id| ShortId(*id)).collect();
+        let line = (subject.kind, ShortId(subject.id), name, attempt, nodes, protected);
+        line.serialize(serializer)
     }
 }
 
@@ -47,7 +73,8 @@ impl Serialize for Member {
 pub struct Members(String);
 
 impl Members {
-    pub fn new(mut members: Vec<Member>) -> Self {
+    pub fn new(members: &[Member]) -> Self {
+        let mut members: Vec<&Member> = members.iter().collect();
         members.sort_unstable_by_key(|member| member.subject);
         // Texts, numbers and ids always serialise.
         Self(serde_json::to_string(&members).unwrap_or_default())
@@ -213,7 +240,7 @@ mod tests {
             let back = super::difference(&now, &before);
             prop_assert_eq!(&back.added, &difference.removed);
             prop_assert_eq!(&back.removed, &difference.added);
-            let same = Members::new(before.clone()).digest() == Members::new(now).digest();
+            let same = Members::new(&before).digest() == Members::new(&now).digest();
             prop_assert_eq!(difference.is_empty(), same);
         }
 
@@ -221,7 +248,7 @@ mod tests {
         fn members_are_read_as_they_were_written(before in members()) {
             let mut turned = before.clone();
             turned.reverse();
-            let (one, other) = (Members::new(before.clone()), Members::new(turned));
+            let (one, other) = (Members::new(&before), Members::new(&turned));
             prop_assert_eq!(one.parse().unwrap(), before);
             prop_assert_eq!(one.digest(), other.digest());
         }

@@ -76,7 +76,7 @@ closed_set!(
 
 /// What goes at the same time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Step {
+pub struct Stage {
     pub action: StepAction,
     /// Of what goes: `node`, `composite`, `namespace`, or a kind of row.
     pub kind: String,
@@ -114,7 +114,7 @@ pub struct Composed {
 pub struct Shown {
     /// How many resources would be taken down.
     pub resources: u64,
-    pub steps: Vec<Step>,
+    pub steps: Vec<Stage>,
     pub composed: Composed,
     /// What is protected, lifted or not: the first names.
     pub protected: Vec<String>,
@@ -154,13 +154,13 @@ impl Reading {
 
     /// Everything that goes, in the order in which it goes: what is outside of each
     /// resource, the resource, then what contains it, then its namespace.
-    pub(super) fn steps(&self) -> Vec<Step> {
-        let mut steps = Vec::new();
+    pub(super) fn stages(&self) -> Vec<Stage> {
+        let mut stages = Vec::new();
         let nodes = self.resources.iter().filter_map(|row| row.node.clone());
-        push(&mut steps, StepAction::DrainNodes, "node", Vec::new(), nodes);
+        push(&mut stages, StepAction::DrainNodes, "node", Vec::new(), nodes);
         let groups = self.groups();
         let composites = self.resources.iter().map(|row| self.composite(row));
-        push(&mut steps, StepAction::DeleteComposites, "composite", groups.clone(), composites);
+        push(&mut stages, StepAction::DeleteComposites, "composite", groups.clone(), composites);
         // What is in a container goes before it.
         let mut kinds: Vec<SubjectKind> =
             self.members.iter().map(|member| member.subject.kind).collect();
@@ -173,13 +173,13 @@ impl Reading {
                 _ => Vec::new(),
             };
             let names = of_kind.map(|member| member.name.clone());
-            push(&mut steps, StepAction::MarkDeleted, kind.as_str(), groups, names);
+            push(&mut stages, StepAction::MarkDeleted, kind.as_str(), groups, names);
         }
         if let Some(namespace) = self.namespace.as_ref().filter(|namespace| namespace.goes) {
             let name = format!("{} on cluster {}", namespace.name, namespace.cluster);
-            push(&mut steps, StepAction::RemoveNamespace, "namespace", Vec::new(), [name]);
+            push(&mut stages, StepAction::RemoveNamespace, "namespace", Vec::new(), [name]);
         }
-        steps
+        stages
     }
 
     /// Kind, namespace and name, as far as there are.
@@ -208,7 +208,7 @@ impl Reading {
 
 /// A step, unless nothing goes in it. Reads all the names to count them.
 fn push(
-    steps: &mut Vec<Step>,
+    stages: &mut Vec<Stage>,
     action: StepAction,
     kind: &str,
     groups: Vec<Group>,
@@ -218,7 +218,7 @@ fn push(
     let first: Vec<String> = names.by_ref().take(NAMED).collect();
     let all = count(first.len() + names.count());
     if all > 0 {
-        steps.push(Step { action, kind: kind.to_owned(), count: all, groups, names: first });
+        stages.push(Stage { action, kind: kind.to_owned(), count: all, groups, names: first });
     }
 }
 

@@ -72,7 +72,7 @@ port! {
         ) -> Result<(), Error> {
             let of = decide::ByKey { blueprints: &self.blueprints, key: ResourceKey::Resource(id) };
             let subject = |snapshot: &ResourceSnapshot| Some(snapshot.resource.id.into());
-            self.decided(AtTheDoor { of, subject, input }, rule).await
+            Box::pin(self.decided(AtTheDoor { of, subject, input }, rule)).await
         }
 
         async fn decide_retry(

@@ -37,10 +37,11 @@ impl<L: Load> Load for AtTheDoor<L> {
             door.protections = protections::of(connection, subject).await?;
             door.defaults = settings::of(connection, subject, self.input.defaults).await?;
             let reads = self.input.reads;
-            door.reading = plans::reading(connection, subject, reads, &door.protections).await?;
             if let Some((caller, brake)) = brake {
                 door.brake = Some(brakes::count(connection, caller, brake, subject).await?);
             }
+            let reading = plans::reading(connection, subject, reads, &door.protections);
+            door.reading = Box::pin(reading).await?;
         }
         if let Some(plan) = self.input.plan {
             // Whoever uses it has locked its target.

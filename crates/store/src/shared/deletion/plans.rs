@@ -8,7 +8,8 @@ use slipway_core::access::holder::Holder;
 use slipway_core::deletion::approval::{Approval, Approved, People, PlanSnapshot};
 use slipway_core::deletion::door::Reads;
 use slipway_core::deletion::plan::{
-    KEPT, Member, Members, Namespace, PastTeardowns, Plan, Reading, ResourceRow, Use, VersionRow,
+    Member, Members, Namespace, PastTeardowns, Plan, Reading, ResourceRow, UNUSED_MAX, Use,
+    VersionRow,
 };
 use slipway_core::deletion::protection::Protection;
 use slipway_core::ids::{DeletionId, PlanId, ProjectId, Revision};
@@ -275,7 +276,7 @@ pub(crate) async fn insert(connection: &mut Connection, plan: &Plan) -> Result<(
     )
     .bind(plan.target.id)
     .bind(&plan.planned_by)
-    .bind(KEPT - 1)
+    .bind(UNUSED_MAX - 1)
     .execute(&mut *connection)
     .await?;
     sqlx::query(
