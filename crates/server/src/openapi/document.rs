@@ -353,6 +353,7 @@ mod tests {
         "namespace",
         "namespace_prefix",
         "next",
+        "notice",
         "older_history",
         "plural",
         "problem",
@@ -365,6 +366,7 @@ mod tests {
         "remedy",
         "removal_reason",
         "removal_requested_by",
+        "rename",
         "requested_by",
         "resolution",
         "resolved_by",
@@ -397,6 +399,7 @@ mod tests {
         ("ExplainedPart", "kind"),
         ("ExplainedPart", "state"),
         ("Explanation", "state"),
+        ("RestoreConflict", "code"),
     ];
 
     #[test]
