@@ -91,19 +91,13 @@ pub struct Deletion {
 }
 
 impl Deletion {
-    /// What a reader of its target has to know: that it will go or goes, and what can be
-    /// done. Nothing once it is over.
+    /// What a reader of its target has to know while it is scheduled.
     pub fn notice(&self) -> Option<String> {
         let Self { id, requested_by, reason, .. } = self;
-        match (self.state, self.scheduled_for) {
-            (DeletionState::Scheduled, Some(time)) => Some(format!(
-                "its deletion begins at {time}, asked for by {requested_by} ({reason}); `slipway deletion cancel {id}` keeps it"
-            )),
-            (DeletionState::Running, _) => Some(format!(
-                "it is being deleted, asked for by {requested_by} ({reason}); `slipway explain deletion {id}` says how far"
-            )),
-            _ => None,
-        }
+        let time = self.scheduled_for.filter(|_| self.state == DeletionState::Scheduled)?;
+        Some(format!(
+            "its deletion begins at {time}, asked for by {requested_by} ({reason}); `slipway deletion cancel {id}` keeps it"
+        ))
     }
 
     /// As it is done: restorable for as long as its members are kept.

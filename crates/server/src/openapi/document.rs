@@ -353,6 +353,7 @@ mod tests {
         "namespace",
         "namespace_prefix",
         "next",
+        "notice",
         "older_history",
         "plural",
         "problem",
@@ -365,6 +366,7 @@ mod tests {
         "remedy",
         "removal_reason",
         "removal_requested_by",
+        "rename",
         "requested_by",
         "resolution",
         "resolved_by",
@@ -406,6 +408,7 @@ mod tests {
         ("PlanRefusal", "code"),
         // Of a row or of an object outside.
         ("PlanStage", "kind"),
+        ("RestoreConflict", "code"),
     ];
 
     #[test]

@@ -9,7 +9,7 @@ use super::resource::part;
 use crate::broker::phase::Phase;
 use crate::broker::waiting;
 use crate::catalog::project::Project;
-use crate::deletion::record::Deletion;
+use crate::deletion::record::{Deletion, DeletionState};
 use crate::operations::explanation::{AttemptLine, ExplainedKind, Explanation, PhaseCount};
 use crate::placement::cluster::{Cluster, ClusterAssignment};
 use crate::placement::namespace::{NamespacePhase, ProviderStatus};
@@ -96,7 +96,13 @@ pub fn project(
     let mut found =
         Explanation::new(ExplainedKind::Project, id, project.name.as_str(), state, since);
     facts.tell(&mut found, project.name.as_str(), cluster);
-    found.notice = deletion.and_then(Deletion::notice);
+    let running = |deletion: &Deletion| {
+        let Deletion { id, requested_by, reason, state, .. } = deletion;
+        (*state == DeletionState::Running).then(|| format!(
+            "it is being deleted, asked for by {requested_by} ({reason}); `slipway explain deletion {id}` says how far"
+        ))
+    };
+    found.notice = deletion.and_then(|found| found.notice().or_else(|| running(found)));
     found.facts.insert("cluster", json!(cluster.map(|cluster| cluster.name.as_str())));
     found.facts.insert("namespace", json!(assignment.map(|placed| &placed.namespace)));
     match assignment {

@@ -95,10 +95,7 @@ async fn lock(
     Ok(ProvisionedResourceId::new(attempt))
 }
 
-pub(crate) async fn current_attempt(
-    connection: &mut Connection,
-    resource: Uuid,
-) -> Result<Uuid, Failure> {
+async fn current_attempt(connection: &mut Connection, resource: Uuid) -> Result<Uuid, Failure> {
     let row = sqlx::query(
         "SELECT id FROM provisioned_resources WHERE resource_id = $1 \
          ORDER BY attempt DESC LIMIT 1",
