@@ -1,6 +1,7 @@
 //! What the purge of a deletion does to resources and attempts.
 
 use slipway_core::deletion::record::Deletion;
+use slipway_core::ids::DeletionId;
 use slipway_core::subject::SubjectKind;
 use sqlx::Row as _;
 use uuid::Uuid;
@@ -8,6 +9,20 @@ use uuid::Uuid;
 use super::{Connection, deletion, nodes};
 use crate::failure::Failure;
 use crate::id_list::IdList;
+
+/// Whether resources are left that went with this deletion.
+pub(crate) async fn has_members(
+    connection: &mut Connection,
+    deletion: DeletionId,
+) -> Result<bool, Failure> {
+    let found = sqlx::query(
+        "SELECT id FROM resources WHERE deletion_id = $1 AND deleted_at IS NOT NULL LIMIT 1",
+    )
+    .bind(deletion.as_uuid())
+    .fetch_optional(connection)
+    .await?;
+    Ok(found.is_some())
+}
 
 /// The next member resources, locked, and attempts to remove: theirs, `limit` at most, or
 /// the one that a retry took down.

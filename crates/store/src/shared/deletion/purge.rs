@@ -348,23 +348,26 @@ pub(crate) async fn batch(
     if deletion.state != DeletionState::Purging || !acting {
         return Ok(End::Rollback(PurgeBatch { removed: 0, is_left: false, withheld: !acting }));
     }
-    let (resources, attempts) = broker::purge::next(connection, &deletion, limit).await?;
-    let mut removed = broker::purge::attempts(connection, &attempts).await?;
-    removed += broker::purge::resources(connection, &resources).await?;
-    let mut is_left = !resources.0.is_empty();
     let Subject { kind, id } = deletion.target;
-    if let Some(marks) = marks::of(kind).filter(|_| !is_left) {
-        marks.lock(connection, id).await?;
-        let addresses = match kind {
-            SubjectKind::Project => nodes::purge::of_project(connection, (id, limit)).await?,
-            _ => 0,
-        };
-        removed += addresses;
-        is_left = addresses >= u64::from(limit);
-        if !is_left {
-            removed += row(connection, kind, id).await?;
+    // Members before anything of the target is locked: the lock of a project comes first.
+    let has_members = broker::purge::has_members(connection, deletion.id).await?;
+    let (removed, is_left) = match marks::of(kind).filter(|_| !has_members) {
+        Some(marks) => {
+            marks.lock(connection, id).await?;
+            let addresses = match kind {
+                SubjectKind::Project => nodes::purge::of_project(connection, (id, limit)).await?,
+                _ => 0,
+            };
+            let is_left = addresses >= u64::from(limit);
+            let rows = if is_left { 0 } else { row(connection, kind, id).await? };
+            (addresses + rows, is_left)
         }
-    }
+        None => {
+            let (resources, attempts) = broker::purge::next(connection, &deletion, limit).await?;
+            let removed = broker::purge::attempts(connection, &attempts).await?;
+            (removed + broker::purge::resources(connection, &resources).await?, has_members)
+        }
+    };
     operations::control::require_mode(connection, std::iter::once(control.revision)).await?;
     Ok(End::Commit(PurgeBatch { removed, is_left, withheld: false }))
 }
