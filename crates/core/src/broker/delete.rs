@@ -52,7 +52,7 @@ pub fn request(
     let taking = Taking { kind: SubjectKind::Resource, name, resources: 1 };
     let begins = match door.pass(ask, taking, actor, now)? {
         Passed::Begins(begins) => begins,
-        Passed::Stopped(requested) => return Ok(requested),
+        Passed::Stopped(requested) => return Ok(*requested),
     };
     let mut commit = match (snapshot.attempt.request_deletion(now), begins, retrying) {
         // A retry takes the attempt down already, so there is nothing to wait for.

@@ -190,7 +190,7 @@ pub(crate) struct Taking<'a> {
 #[derive(Debug)]
 pub(crate) enum Passed {
     Begins(Begins),
-    Stopped(Requested),
+    Stopped(Box<Requested>),
 }
 
 impl Door {
@@ -218,7 +218,8 @@ impl Door {
                 Err(Stop::Trips(refusal, brake)) => {
                     let commit = brake::tripped(*brake, actor, now);
                     let stopped = Requested::new(ask.deletion_id, commit);
-                    return Ok(Passed::Stopped(Requested { refused: Some(refusal), ..stopped }));
+                    let stopped = Requested { refused: Some(refusal), ..stopped };
+                    return Ok(Passed::Stopped(Box::new(stopped)));
                 }
             }
         }

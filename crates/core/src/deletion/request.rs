@@ -88,7 +88,7 @@ pub fn request<K: Deletable>(
     let (target, contents) = (row.id().into(), K::contents(snapshot));
     let begins = match door.pass(ask, taking::<K>(row, contents, ask), actor, now)? {
         Passed::Begins(begins) => begins,
-        Passed::Stopped(requested) => return Ok(requested),
+        Passed::Stopped(requested) => return Ok(*requested),
     };
     let deletion = Deletion {
         id: ask.deletion_id,
