@@ -107,6 +107,7 @@ pub struct InstallationStatus {
     /// Open leaks by kind.
     pub leaks: BTreeMap<String, u64>,
     /// Keys that the deletion brake stopped.
+    #[serde(default)]
     pub brakes: Vec<String>,
     /// Deletions whose grace lasts.
     #[serde(default)]

@@ -19,7 +19,8 @@ pub enum BrakeCommand {
     /// Let a key delete again: for a while uncounted, then counted anew
     Release {
         /// Name, id or beginning of the id of the key
-        key: String,
+        #[arg(value_name = "KEY")]
+        id: String,
         /// For how long it is not counted, an hour at most; 10m if not given
         #[arg(long = "for", value_name = "TIME", value_parser = parse_duration)]
         duration: Option<Duration>,
@@ -64,9 +65,9 @@ impl Detail for Brake {
 pub(crate) async fn run(session: &mut Session<'_>, command: BrakeCommand) -> Result<(), Error> {
     match command {
         BrakeCommand::List(page) => session.list::<Brake>(page).await,
-        BrakeCommand::Release { key, duration, reason } => {
+        BrakeCommand::Release { id, duration, reason } => {
             let seconds = duration.map(|time| whole_seconds("--for", time)).transpose()?;
-            let path = [Brake::PATH, &key, "release"];
+            let path = [Brake::PATH, &id, "release"];
             let body = ReleaseBrake { reason, seconds };
             session.post::<Brake>(&path, &body).await
         }

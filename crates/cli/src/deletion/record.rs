@@ -83,18 +83,21 @@ impl From<DeletionListArguments> for Listing {
 
 pub(crate) const EXAMPLES: &[&str] = &[
     "slipway deletion list --limit 20",
-    "slipway deletion get 0192f0c1-2b3c",
     "slipway deletion list --state scheduled",
     "slipway deletion list --restorable --project shop",
+    "slipway deletion get 0192f0c1-2b3c",
     "slipway deletion cancel 0192f0c1-2b3c --reason needed",
     "slipway deletion restore 0192f0c1-2b3c --dry-run",
     "slipway deletion restore project shop --redeclare --reason needed",
     "slipway deletion restore cloud berlin --rename berlin-2",
-    "slipway deletion purge 0192f0c1-2b3c",
-    "slipway deletion purge 0192f0c1-2b3c --force --reason privacy",
-    "slipway deletion settings set --project shop --kind resource --retention 7d",
     "slipway deletion report 0192f0c1-2b3c",
     "slipway deletion report 0192f0c1-2b3c -o json",
+    "slipway deletion purge 0192f0c1-2b3c",
+    "slipway deletion purge 0192f0c1-2b3c --force --reason privacy",
+    "slipway deletion settings list",
+    "slipway deletion settings set --project shop --kind resource --retention 7d",
+    "slipway deletion settings set --project shop --grace 24h --approve-above 10",
+    "slipway deletion settings remove --project shop --kind resource",
 ];
 
 impl Kind for Deletion {

@@ -158,7 +158,7 @@ impl PurgeSnapshot {
         if *owed_delivery {
             add(
                 "owed_delivery",
-                "a subscription has not delivered all of its events; `slipway subscription list` shows which is behind".to_owned(),
+                "a subscription has not delivered all of its events; `slipway event subscriptions` shows which is behind".to_owned(),
             );
         }
         if users.count > 0 {

@@ -176,6 +176,13 @@ async fn rows_are_audited_by_their_verb() {
     ask("PATCH", &format!("/resources/{failed}"), r#"{"labels":{"a":"b"}}"#).await;
     world.set_phase(&failed, "Failed").await;
     ask("POST", &format!("/resources/{failed}/retry"), why).await;
+    let planner = r#"{"name":"planner","role":"operator","owner":"planner"}"#;
+    let planner = world.post("/api/v1/keys", planner).await.json();
+    // As if the admin had not made it.
+    execute(&world, "UPDATE api_keys SET created_by = NULL WHERE name = 'planner'").await;
+    let (key, body) = (planner["key"].as_str().unwrap(), r#"{"kind":"resource","reference":"a"}"#);
+    let plan = id(&world.ask("POST", "/api/v1/deletion-plans", key, body).await.json());
+    ask("POST", &format!("/deletion-plans/{plan}/approve"), why).await;
     let (silent, _, _) = enrolled(&world, "d").await;
     world.set_phase(&silent, "Ready").await;
     ask("POST", &format!("/resources/{silent}/reenrol"), why).await;

@@ -9,7 +9,8 @@ use super::shared::deletion::purge;
 use super::shared::migrate;
 
 /// These have a few rows, and no index for the names of deleted ones.
-const FEW: [SubjectKind; 5] = [
+const FEW: [SubjectKind; 6] = [
+    SubjectKind::Label,
     SubjectKind::Project,
     SubjectKind::Cloud,
     SubjectKind::Credential,
