@@ -9,3 +9,4 @@ pub(crate) mod record;
 pub(crate) mod report;
 pub(crate) mod restore;
 pub(crate) mod settings;
+mod which;

@@ -11,6 +11,7 @@ use crate::client::Listing;
 use crate::deletion::purge::{self, PurgeArguments};
 use crate::deletion::restore::{self, RestoreArguments};
 use crate::deletion::settings::{self, SettingsCommand};
+use crate::deletion::which::{Found, Which};
 use crate::error::Error;
 use crate::kind::{Cells, Detail, Facts, Kind, Row};
 use crate::output::{name_and_id, optional_time, or_dash, time};
@@ -26,7 +27,7 @@ pub enum DeletionCommand {
     /// Cancel a deletion before its grace ends: everything stays as it is
     Cancel {
         #[command(flatten)]
-        deletion: IdArguments,
+        which: Which,
         /// Why; kept in the audit
         #[arg(long)]
         reason: Option<String>,
@@ -87,6 +88,7 @@ pub(crate) const EXAMPLES: &[&str] = &[
     "slipway deletion list --restorable --project shop",
     "slipway deletion get 0192f0c1-2b3c",
     "slipway deletion cancel 0192f0c1-2b3c --reason needed",
+    "slipway deletion cancel resource web-1 --reason needed",
     "slipway deletion restore 0192f0c1-2b3c --dry-run",
     "slipway deletion restore project shop --redeclare --reason needed",
     "slipway deletion restore cloud berlin --rename berlin-2",
@@ -172,8 +174,9 @@ pub(crate) async fn run(session: &mut Session<'_>, command: DeletionCommand) -> 
     match command {
         DeletionCommand::List(list) => session.list::<Deletion>(*list).await,
         DeletionCommand::Get(arguments) => session.get::<Deletion>(&arguments.id).await,
-        DeletionCommand::Cancel { deletion, reason } => {
-            let path = [Deletion::PATH, &deletion.id, "cancel"];
+        DeletionCommand::Cancel { which, reason } => {
+            let id = which.find(session, Found::Scheduled).await?;
+            let path = [Deletion::PATH, &id, "cancel"];
             session.post::<Deletion>(&path, &CancelDeletion { reason }).await
         }
         DeletionCommand::Restore(arguments) => Box::pin(restore::run(session, *arguments)).await,

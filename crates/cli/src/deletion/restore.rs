@@ -6,25 +6,16 @@ use clap::Args;
 use slipway_wire::deletion::{Deletion, Restore, RestoreDeletion};
 
 use crate::arguments::Output;
-use crate::client::Listing;
+use crate::deletion::which::{Found, Which};
 use crate::error::Error;
 use crate::kind::{Detail, Facts, Kind as _};
-use crate::output::{or_dash, time};
+use crate::output::time;
 use crate::session::Session;
 
 #[derive(Debug, Clone, Args)]
-#[command(allow_missing_positional = true)]
 pub struct RestoreArguments {
-    /// The kind of what was deleted; not needed with the id of a deletion
-    #[arg(value_name = "KIND")]
-    pub kind: Option<String>,
-    /// The id of a deletion or the beginning of it; with a kind, the name or the id of what
-    /// was deleted
-    #[arg(value_name = "ID-OR-NAME")]
-    pub target: String,
-    /// The project of a name
-    #[arg(long)]
-    pub project: Option<String>,
+    #[command(flatten)]
+    pub which: Which,
     /// Bring it back under this name; OLD=NEW renames a resource of a project
     #[arg(long, value_name = "[OLD=]NEW")]
     pub rename: Vec<String>,
@@ -62,48 +53,8 @@ pub(crate) async fn run(
     arguments: RestoreArguments,
 ) -> Result<(), Error> {
     let body = arguments.body()?;
-    let id = match &arguments.kind {
-        None => arguments.target,
-        Some(kind) => find(session, kind, &arguments.target, arguments.project).await?,
-    };
+    let id = arguments.which.find(session, Found::Restorable).await?;
     session.post::<Restore>(&[Deletion::PATH, &id, "restore"], &body).await
-}
-
-/// The one deletion of something with this name or id that can be restored.
-async fn find(
-    session: &Session<'_>,
-    kind: &str,
-    name: &str,
-    project: Option<String>,
-) -> Result<String, Error> {
-    /// More are not listed.
-    const SHOWN: u32 = 20;
-    let wanted = Listing::first(Some(SHOWN))
-        .with("kind", Some(kind))
-        .with("name", Some(name))
-        .with("project", project)
-        .with("restorable", Some("true"));
-    let found = session.client.list::<Deletion>(&[Deletion::PATH], wanted).await?.items;
-    match &found[..] {
-        [] => Err(Error::NotFound(format!(
-            "no {kind} `{name}` can be restored; `slipway deletion list --name {name}` shows its deletions"
-        ))),
-        [one] => Ok(one.id.clone()),
-        several => {
-            let line = |one: &Deletion| {
-                let project = one.project.as_deref().filter(|_| one.kind == "resource");
-                let project = project.map(|project| format!(" in {project}")).unwrap_or_default();
-                let at = or_dash(one.done_at.as_deref().map(time).as_deref());
-                format!("  {}  deleted {at} by {}{project}", one.id, one.requested_by)
-            };
-            let lines: Vec<_> = several.iter().map(line).collect();
-            Err(Error::Usage(format!(
-                "several that were called `{name}` can be restored; name one by the id of its deletion, as in `slipway deletion restore {}`:\n{}",
-                several[0].id,
-                lines.join("\n")
-            )))
-        }
-    }
 }
 
 impl Detail for Restore {

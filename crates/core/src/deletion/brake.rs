@@ -113,15 +113,15 @@ impl Counted {
         let (all, here) = (self.lately + resources, self.lately_in_project + resources);
         let why = if all > limits.resources {
             format!(
-                "{what} would make {all} resources that `{}` deletes within {minutes} minutes, \
-                 and more than {} are not let through",
-                brake.name, limits.resources
+                "with {what} it would delete {all} resources within {minutes} minutes, and more \
+                 than {} are not let through",
+                limits.resources
             )
         } else if here >= HALF_LEAST && 2 * here >= self.of_project {
             format!(
-                "{what} would make {here} of {} resources of one project that `{}` deletes \
-                 within {minutes} minutes, and half of a project is not let through",
-                self.of_project, brake.name
+                "with {what} it would delete {here} of {} resources of one project within \
+                 {minutes} minutes, and half of a project is not let through",
+                self.of_project
             )
         } else {
             return Ok(());

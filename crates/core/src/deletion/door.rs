@@ -211,7 +211,7 @@ impl Door {
         };
         let let_through = ask.break_glass || approved;
         if let Some(counted) = self.brake.as_ref().filter(|_| !let_through) {
-            let what = format!("to delete {kind} `{name}`");
+            let what = format!("{kind} `{name}`");
             match counted.check(&what, resources, now) {
                 Ok(()) => {}
                 Err(Stop::Tripped(refusal)) => return Err(refusal),

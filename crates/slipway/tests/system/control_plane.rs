@@ -17,8 +17,10 @@ use slipway_testkit::wait;
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(40);
 pub(crate) const KEY: &str = "slipway_testtest_abcdefghijkmnopqrstuvwxyz";
 
-/// They make waits short.
-const USUAL: [&str; 10] = [
+/// They make waits short, and let one key delete everything.
+const USUAL: [&str; 12] = [
+    "--deletion-brake",
+    "0",
     "--heartbeat-interval",
     "100ms",
     "--orphan-after",

@@ -35,6 +35,34 @@ impl ControlPlane {
         deletion
     }
 
+    /// The deletion of a cloud of which nothing is kept, while its credential is.
+    async fn withheld_purge(&self) -> String {
+        let made = async |path: &str, body: Value| {
+            let (status, made) = self.call(Method::POST, path, Some(body)).await;
+            assert_eq!(status, 201, "{made}");
+            made["id"].as_str().unwrap().to_owned()
+        };
+        made("/api/v1/clouds", json!({ "name": "berlin", "provider": "p" })).await;
+        let credential = json!({ "cloud": "berlin", "name": "kept" });
+        let credential = made("/api/v1/credentials", credential).await;
+        let set = ["deletion", "settings", "set", "--kind", "cloud", "--retention", "0s"];
+        self.says(&set);
+        let gone = async |path: &str| {
+            let (status, gone) = self.call(Method::DELETE, path, None).await;
+            assert_eq!(status, 200, "{gone}");
+            gone["id"].as_str().unwrap().to_owned()
+        };
+        gone(&format!("/api/v1/credentials/{credential}")).await;
+        let deletion = gone("/api/v1/clouds/berlin").await;
+        wait::until(TIMEOUT, "the reason to be shown", async || {
+            let found = self.get(&format!("/api/v1/explain/deletion/{deletion}")).await;
+            let shown = found["blockers"][0]["code"] == "purge_withheld";
+            if shown { Ok(()) } else { Err(found.to_string()) }
+        })
+        .await;
+        deletion
+    }
+
     async fn execute(&self, statements: &str) {
         use sqlx::Connection as _;
         let url = format!("sqlite:{}", self.data_dir().join("slipway.db").display());
@@ -215,6 +243,8 @@ async fn what_is_stuck_says_why() {
     insta::assert_snapshot!("a_deletion", plane.says(&["explain", "deletion", deletion]));
     let refused = plane.refused_deletion(left).await;
     insta::assert_snapshot!("deletion_refused", plane.says(&["explain", "deletion", &refused]));
+    let withheld = plane.withheld_purge().await;
+    insta::assert_snapshot!("purge_withheld", plane.says(&["explain", "deletion", &withheld]));
     let node = resource["node"]["id"].as_str().unwrap();
     insta::assert_snapshot!("a_node", plane.says(&["explain", "node", node]));
     let tokens = plane.get(&format!("/api/v1/resources/{draining}/tokens")).await;
