@@ -19,6 +19,8 @@ event_family!("deletion" {
     RESTORED => "Restored",
     /// An admin let a deletion pass the brake and the approval.
     BREAK_GLASS => "BreakGlass",
+    /// An admin lifted the protection of one thing for a while.
+    PROTECTION_LIFTED => "ProtectionLifted",
     BRAKE_TRIPPED => "BrakeTripped",
     BRAKE_RELEASED => "BrakeReleased",
 });

@@ -4,14 +4,18 @@
 
 use std::time::Duration;
 
+use serde::Serialize;
 use serde_json::json;
+use uuid::Uuid;
 
 use crate::access::audit::{About, Actor, AuditEntry};
 use crate::commit::{Commit, Write};
 use crate::deletion::DeletionWrite;
+use crate::deletion::event::PROTECTION_LIFTED;
 use crate::error::{ErrorKind, Refusal};
-use crate::ids::ProjectId;
-use crate::subject::Subject;
+use crate::event::Event;
+use crate::ids::{EventId, ProjectId, Revision};
+use crate::subject::{Subject, SubjectKind};
 use crate::text::Reason;
 use crate::time::Timestamp;
 
@@ -184,7 +188,39 @@ pub fn lift(
     for entry in &mut commit.audit {
         entry.details["until"] = json!(until);
     }
+    let payload = |event_id| Payload {
+        event_id,
+        occurred_at: snapshot.now,
+        kind: snapshot.subject.kind,
+        target_id: snapshot.subject.id,
+        name: &snapshot.name,
+        project_id: snapshot.project_id,
+        by: &actor.name,
+        reason: reason.as_str(),
+        lifted_until: until,
+    };
+    // A protection has no revision; the moment tells two of its lifts apart.
+    let revision = Revision(snapshot.now.as_micros());
+    let (subject, project, now) = (snapshot.subject, snapshot.project_id, snapshot.now);
+    commit.events.push(Event::new(PROTECTION_LIFTED, subject, revision, project, now, payload));
     Ok(commit)
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct Payload<'a> {
+    #[serde(rename = "EventID")]
+    event_id: EventId,
+    occurred_at: Timestamp,
+    kind: SubjectKind,
+    #[serde(rename = "TargetID")]
+    target_id: Uuid,
+    name: &'a str,
+    #[serde(rename = "ProjectID", skip_serializing_if = "Option::is_none")]
+    project_id: Option<ProjectId>,
+    by: &'a str,
+    reason: &'a str,
+    lifted_until: Timestamp,
 }
 
 /// The protection as this commit leaves it.

@@ -45,7 +45,7 @@ impl World {
     }
 
     /// The types of the events about this, in their order.
-    async fn events_of(&self, id: Uuid) -> Vec<String> {
+    pub(super) async fn events_of(&self, id: Uuid) -> Vec<String> {
         let events = self.relay_all(0).await.into_iter();
         let of = events.filter(|event| event.aggregate_id == id);
         of.map(|event| event.event_type.clone()).collect()

@@ -220,6 +220,7 @@ pub(super) async fn what_is_protected_stays(world: &World) {
 
     let mut lift = |snapshot: &_| protection::lift(snapshot, HOUR, &why(), &operator());
     world.store.deletion.protection_decide(subject, &mut lift).await.expect("it is lifted");
+    assert_eq!(world.events_of(subject.id).await, ["deletion.ProtectionLifted"]);
     world.delete(declared.resource).await.expect("a deletion");
     let mut unprotect = |snapshot: &_| Ok(protection::unprotect(snapshot, &why(), &operator()));
     world.store.deletion.protection_decide(subject, &mut unprotect).await.expect("it goes");
