@@ -106,7 +106,7 @@ async fn postgres_bears_races() {
 
 /// Sequences of each run, from the seed 1 on; enough that every operation and every refusal
 /// occurs.
-const SEQUENCES: u64 = 12;
+const SEQUENCES: u64 = 9;
 
 /// A failure names the seed; these repeat it: `SLIPWAY_DELETION_SEED` is the first seed,
 /// `SLIPWAY_DELETION_SEQUENCES` how many follow each other.

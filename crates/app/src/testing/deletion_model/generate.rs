@@ -13,8 +13,8 @@ pub type Dice = Box<dyn FnMut(u64) -> u64 + Send>;
 /// Names of each kind: so few that they are taken, freed and taken again.
 const NAMES: u64 = 3;
 
-/// Steps of which the first is taken that meets something new.
-const CHOICES: usize = 6;
+/// Steps of which the first is taken that shows something new.
+const CHOICES: usize = 40;
 
 pub(super) struct Generator {
     dice: Dice,
@@ -55,12 +55,12 @@ impl Generator {
     /// Something live, or rarely anything that ever was.
     fn subject(&mut self, model: &Model) -> Option<Key> {
         match (self.dice)(20) {
-            0 => {
+            0 | 1 => {
                 let purged: Vec<Key> = model.purged.keys().copied().collect();
                 self.pick(&purged)
             }
-            1 | 2 => self.thing(model, |thing| thing.deleted),
-            3..=6 => self.thing(model, |thing| thing.kind == Kind::Project && !thing.deleted),
+            2..=4 => self.thing(model, |thing| thing.deleted),
+            5..=9 => self.thing(model, |thing| thing.kind == Kind::Project && !thing.deleted),
             _ => self.thing(model, |thing| !thing.deleted),
         }
     }
@@ -79,17 +79,45 @@ impl Generator {
         self.pick(&all)
     }
 
-    /// The next step: one that meets something new, if there is one among a few.
+    /// The next step: the loops go on, or something new is met, if there is something among
+    /// some steps.
     pub(super) fn next(&mut self, model: &Model, key: Key) -> Step {
+        let how = (self.dice)(100);
+        if let (0..35, Some(operation)) = (how, self.progress(model)) {
+            return Step { key, who: Who::Ada, operation };
+        }
         let mut step = self.step(model, key);
         for _ in 1..CHOICES {
-            if !self.met.contains(&model.situation(step)) {
+            let (ends, meets) = model.situation(step);
+            // How it ends is worth more than what it meets, which is new more often.
+            if !self.met.contains(&ends) || (how >= 75 && !self.met.contains(&meets)) {
                 break;
             }
             step = self.step(model, key);
         }
-        self.met.insert(model.situation(step));
+        let (ends, meets) = model.situation(step);
+        self.met.extend([ends, meets]);
         step
+    }
+
+    /// What takes deletions further.
+    fn progress(&mut self, model: &Model) -> Option<Operation> {
+        match (self.dice)(10) {
+            0..=3 => {
+                let leaving = self.thing(model, |thing| thing.leaving && !thing.deleted);
+                leaving.map(Operation::TakeDown)
+            }
+            4 | 5 => {
+                let unproven = |thing: &Thing| thing.attempts.iter().any(|a| a.gone && !a.proven);
+                self.thing(model, unproven).map(Operation::Prove)
+            }
+            6 => self.exactly(model, DeletionState::Scheduled).map(Operation::GraceEnds),
+            7 | 8 => Some(Operation::Pass),
+            _ if self.percent(50) => {
+                self.exactly(model, DeletionState::Done).map(Operation::RetentionEnds)
+            }
+            _ => None,
+        }
     }
 
     /// Any step.
@@ -118,73 +146,73 @@ impl Generator {
 
     fn operation(&mut self, model: &Model) -> Option<Operation> {
         use DeletionState::{Done, Scheduled};
-        Some(match (self.dice)(150) {
-            0..=13 => Operation::Declare {
+        Some(match (self.dice)(158) {
+            0..=9 => Operation::Declare {
                 project: self.thing(model, |thing| thing.kind == Kind::Project)?,
                 name: self.name(),
                 protected: self.percent(15),
             },
-            14..=17 => Operation::CreateProject { name: self.name() },
-            18..=20 => Operation::CreateCloud { name: self.name() },
-            21..=26 => Operation::Protect(self.subject(model)?),
-            27..=29 => Operation::Unprotect(self.subject(model)?),
-            30..=33 => match self.percent(75) {
+            10..=13 => Operation::CreateProject { name: self.name() },
+            14..=17 => Operation::CreateCloud { name: self.name() },
+            18..=23 => Operation::Protect(self.subject(model)?),
+            24..=26 => Operation::Unprotect(self.subject(model)?),
+            27..=31 => match self.percent(75) {
                 true => Operation::Lift(self.thing(model, |thing| thing.protection.is_some())?),
                 false => Operation::Lift(self.subject(model)?),
             },
-            34..=36 => {
+            32..=35 => {
                 let lifted = |thing: &Thing| thing.protection.is_some_and(|one| one.lifted);
                 let gone = |thing: &Thing| lifted(thing) && thing.deleted;
                 let gone = self.thing(model, gone);
                 Operation::LiftEnds(gone.or_else(|| self.thing(model, lifted))?)
             }
-            37..=43 => {
+            36..=42 => {
                 let target = self.subject(model)?;
                 let cascade = model.kind_of(target) == Kind::Project && self.percent(80);
                 Operation::Plan { target, cascade }
             }
-            44..=49 => {
+            43..=48 => {
                 let plans: Vec<Key> = model.plans.keys().copied().collect();
                 Operation::Approve(self.pick(&plans)?)
             }
-            50..=71 => Operation::Delete(self.delete(model)?),
-            72..=78 => Operation::Cancel(self.deletion(model, Scheduled)?),
-            79..=86 => Operation::Restore {
+            49..=72 => Operation::Delete(self.delete(model)?),
+            73..=78 => Operation::Cancel(self.deletion(model, Scheduled)?),
+            79..=92 => Operation::Restore {
                 deletion: self.deletion(model, Done)?,
-                redeclare: self.percent(75),
+                redeclare: self.percent(60),
                 rename: self.percent(25).then(|| self.name()),
             },
-            87..=91 => Operation::Purge {
+            93..=98 => Operation::Purge {
                 deletion: self.deletion(model, Done)?,
                 despite: self.percent(30),
             },
-            92..=95 => {
+            99..=102 => {
                 let tripped = model.brakes.iter().filter(|(_, brake)| brake.tripped);
                 let tripped: Vec<Who> = tripped.map(|(who, _)| *who).collect();
                 let of = if self.percent(80) { self.pick(&tripped)? } else { self.who() };
                 Operation::Release(of)
             }
-            96..=98 => Operation::Set {
+            103..=107 => Operation::Set {
                 project: self.thing(model, |one| one.kind == Kind::Project && !one.deleted)?,
-                approve: self.percent(50),
+                approve: self.percent(70),
                 purge_protected: self.percent(40),
             },
-            99..=107 => Operation::Pass,
-            108..=115 => {
+            108..=119 => Operation::Pass,
+            120..=133 => {
                 Operation::TakeDown(self.thing(model, |thing| thing.leaving && !thing.deleted)?)
             }
-            116..=125 => {
+            134..=141 => {
                 let unproven = |thing: &Thing| thing.attempts.iter().any(|a| a.gone && !a.proven);
                 Operation::Prove(self.thing(model, unproven)?)
             }
-            126 | 127 => {
+            142..=144 => {
                 let gone = |thing: &Thing| thing.deleted && thing.kind == Kind::Resource;
                 Operation::Leak(self.thing(model, gone)?)
             }
-            128..=130 => {
+            145..=148 => {
                 Operation::Resolve(self.thing(model, |one| one.attempts.iter().any(|a| a.leak))?)
             }
-            131..=140 => Operation::GraceEnds(self.exactly(model, Scheduled)?),
+            149..=155 => Operation::GraceEnds(self.exactly(model, Scheduled)?),
             _ => Operation::RetentionEnds(self.exactly(model, Done)?),
         })
     }

@@ -8,7 +8,7 @@ use slipway_core::deletion::record::DeletionState;
 use super::step::{Delete, Grace, Key, Kind, Operation, Outcome, Step, Who};
 
 /// Resources that one key deletes before its brake trips.
-pub(super) const LIMIT: i64 = 4;
+pub(super) const LIMIT: i64 = 3;
 /// Above so many resources a deletion in a project with [`Rules::approve`] needs an approval.
 pub(super) const APPROVE_ABOVE: i64 = 1;
 
@@ -116,8 +116,8 @@ impl Model {
         (after, outcome)
     }
 
-    /// What a step meets, and how it ends: two steps with the same text test much the same.
-    pub(super) fn situation(&self, step: Step) -> String {
+    /// How a step ends, and what it meets: two steps with the same text test much the same.
+    pub(super) fn situation(&self, step: Step) -> (String, String) {
         let (_, outcome) = self.apply(step);
         let outcome = outcome.map_or_else(|code| code, |_| "accepted");
         let thing = |key: Key| {
@@ -155,7 +155,9 @@ impl Model {
             | Operation::RetentionEnds(key) => deletion(key),
             _ => String::new(),
         };
-        format!("{} {outcome} {met}", step.operation.name())
+        let ends = format!("{} {outcome}", step.operation.name());
+        let meets = format!("{ends} {met}");
+        (ends, meets)
     }
 
     fn run(&mut self, Step { key, who, operation }: Step) -> Outcome {

@@ -45,7 +45,7 @@ use crate::access::authorise::Caller;
 use crate::access::port::KeyTarget;
 use crate::broker::declare::{self, Declare};
 use crate::broker::delete;
-use crate::broker::port::{AttemptFilter, ResourceKey};
+use crate::broker::port::{AttemptFilter, ResourceFilter, ResourceKey};
 use crate::context::{Context, Settings, Wakes};
 use crate::deletion::port::DeletionFilter;
 use crate::deletion::protection::{self, Change};
@@ -469,12 +469,13 @@ impl Run {
         self.world.assignment(&project, "local").await.expect("a place");
     }
 
-    /// What the rows say.
-    pub(super) async fn view(&self) -> View {
+    /// What the rows say; those of plans only if they may have changed.
+    pub(super) async fn view(&self, with_plans: bool) -> View {
         let mut view = View::new();
         let stores = &self.world.store;
-        let after = Some(DeletionId::new(Uuid::from_u128(Numbered::new(self.sequence, 0).first)));
-        let page = Page { after, limit: 10_000 };
+        // Every id of this sequence is later, and those of the others are earlier.
+        let begin = Uuid::from_u128(Numbered::new(self.sequence, 0).first);
+        let page = Page { after: Some(DeletionId::new(begin)), limit: 10_000 };
         let every = DeletionFilter::default();
         let deletions = stores.deletion.deletion_list(&every, page).await.expect("deletions");
         for deletion in deletions.iter() {
@@ -486,15 +487,25 @@ impl Run {
         let now = self.now().await;
         let protections = self.protections().await;
         let Known { things, plans, .. } = self.known().clone();
+        let filter = ResourceFilter { show_deleted: true, ..ResourceFilter::default() };
+        let page = Page { after: Some(ResourceId::new(begin)), limit: 10_000 };
+        let listed = stores.broker.resource_list(&filter, page).await.expect("resources");
+        let listed = listed.into_iter().map(|row| row.expect("the row is valid"));
+        let mut resources: BTreeMap<Uuid, ResourceSnapshot> =
+            listed.map(|row| (row.resource.id.as_uuid(), row)).collect();
         for (key, subject) in &things {
             let protected = protections.get(subject).map(|protection| !protection.holds(now));
-            match self.thing_view(*subject).await {
+            let thing = match subject.kind {
+                SubjectKind::Resource => resources.remove(&subject.id).map(resource_view),
+                _ => self.row_view(*subject).await,
+            };
+            match thing {
                 Some(thing) => view.insert(thing_line(*key, &thing, protected)),
                 None => protected.is_some() && view.insert(format!("{key} is protected")),
             };
         }
         let key_of = |id: Uuid| things.iter().find(|(_, one)| one.id == id).map(|(key, _)| *key);
-        for (key, id) in plans {
+        for (key, id) in plans.into_iter().filter(|_| with_plans) {
             let plan = stores.deletion.plan_fetch(id).await.expect("a fetch").expect("a plan");
             let used = plan.used_by.map(|id| step_of(id.as_uuid()));
             let approved = plan.approval.and_then(|approval| self.who(&approval.by));
@@ -517,34 +528,27 @@ impl Run {
         self.callers.iter().find(|(_, caller)| caller.name == name).map(|(who, _)| *who)
     }
 
-    async fn thing_view(&self, subject: Subject) -> Option<ThingView> {
+    async fn row_view(&self, subject: Subject) -> Option<ThingView> {
         let stores = &self.world.store;
         let id = subject.id.to_string();
-        let (name, deletion, deleted_at, attempts, leaving) = match subject.kind {
-            SubjectKind::Project => {
-                let row = stores.kind::<Project>().fetch(&id, true).await.expect("a fetch")?;
-                (row.name.to_string(), row.deletion_id, row.deleted_at, 0, false)
-            }
-            SubjectKind::Cloud => {
-                let row = stores.kind::<Cloud>().fetch(&id, true).await.expect("a fetch")?;
-                (row.name.to_string(), row.deletion_id, row.deleted_at, 0, false)
-            }
-            _ => {
-                let id = ResourceId::new(subject.id);
-                let found = stores.broker.resource_fetch(id).await.expect("a fetch")?;
-                let (row, attempt) = (found.resource, found.attempt);
-                let attempts = usize::try_from(attempt.attempt()).unwrap_or_default();
-                let leaving = attempt.phase().is_deletion();
-                (row.handle.to_string(), row.deletion_id, row.deleted_at, attempts, leaving)
-            }
+        let (name, deletion, deleted_at) = if subject.kind == SubjectKind::Project {
+            let row = stores.kind::<Project>().fetch(&id, true).await.expect("a fetch")?;
+            (row.name, row.deletion_id, row.deleted_at)
+        } else {
+            let row = stores.kind::<Cloud>().fetch(&id, true).await.expect("a fetch")?;
+            (row.name, row.deletion_id, row.deleted_at)
         };
-        let deletion = deletion.map(|id| step_of(id.as_uuid()));
-        let deleted = deleted_at.is_some();
-        Some(ThingView { name, leaving, deleted, deletion, attempts })
+        Some(ThingView {
+            name: name.to_string(),
+            leaving: false,
+            deleted: deleted_at.is_some(),
+            deletion: deletion.map(|id| step_of(id.as_uuid())),
+            attempts: 0,
+        })
     }
 
     /// The same of the model.
-    pub(super) fn expected(&self, model: &Model) -> View {
+    pub(super) fn expected(&self, model: &Model, with_plans: bool) -> View {
         let things = model.things.iter().map(|(key, thing)| {
             let shown = ThingView {
                 name: self.named(thing.kind, thing.name),
@@ -559,7 +563,7 @@ impl Run {
             let super::model::Deletion { parent, cascade, resources, .. } = *deletion;
             deletion_line(*key, (deletion.state(), parent, cascade, resources))
         });
-        let plans = model.plans.iter().map(|(key, plan)| {
+        let plans = model.plans.iter().filter(|_| with_plans).map(|(key, plan)| {
             let read = plan.read.iter().map(|(key, (name, attempts, protected))| {
                 (*key, (self.named(model.kind_of(*key), *name), *attempts, *protected))
             });
@@ -617,6 +621,16 @@ struct ThingView {
     attempts: usize,
 }
 
+fn resource_view(ResourceSnapshot { resource, attempt, .. }: ResourceSnapshot) -> ThingView {
+    ThingView {
+        name: resource.handle.to_string(),
+        leaving: attempt.phase().is_deletion(),
+        deleted: resource.deleted_at.is_some(),
+        deletion: resource.deletion_id.map(|id| step_of(id.as_uuid())),
+        attempts: usize::try_from(attempt.attempt()).unwrap_or_default(),
+    }
+}
+
 fn thing_line(key: Key, thing: &ThingView, lifted: Option<bool>) -> String {
     let ThingView { name, leaving, deleted, deletion, attempts } = thing;
     format!(
@@ -627,7 +641,10 @@ fn thing_line(key: Key, thing: &ThingView, lifted: Option<bool>) -> String {
 
 type DeletionView = (DeletionState, Option<Key>, bool, i64);
 
+/// The parent of what was cancelled does not matter, and depends on whether the deletion of
+/// the parent found it before or after.
 fn deletion_line(key: Key, (state, parent, cascade, resources): DeletionView) -> String {
+    let parent = parent.filter(|_| state != DeletionState::Cancelled);
     format!("deletion {key}: {state}, parent {parent:?}, cascade {cascade}, of {resources}")
 }
 

@@ -133,6 +133,14 @@ impl Operation {
         shown.split(['(', ' ']).next().unwrap_or_default().to_owned()
     }
 
+    /// Whether it makes, changes or uses a plan.
+    pub(super) const fn is_about_plans(self) -> bool {
+        matches!(
+            self,
+            Self::Plan { .. } | Self::Approve(_) | Self::Delete(Delete { plan: Some(_), .. })
+        )
+    }
+
     /// Whether two of them may run at the same moment. The others stand for time, and for
     /// loops whose races the suite has elsewhere.
     pub(super) const fn may_race(self) -> bool {
