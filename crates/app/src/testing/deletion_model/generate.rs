@@ -100,6 +100,17 @@ impl Generator {
         step
     }
 
+    /// A scheduled deletion, rather one of something protected.
+    fn waiting(&mut self, model: &Model) -> Option<Key> {
+        let all = model.deletions.iter();
+        let all = all.filter(|(_, one)| one.state() == DeletionState::Scheduled);
+        let all: Vec<Key> = all.map(|(key, _)| *key).collect();
+        let is_protected =
+            |key: &&Key| model.things[&model.deletions[*key].target].protection.is_some();
+        let protected: Vec<Key> = all.iter().filter(is_protected).copied().collect();
+        self.pick(&protected).or_else(|| self.pick(&all))
+    }
+
     /// What takes deletions further.
     fn progress(&mut self, model: &Model) -> Option<Operation> {
         match (self.dice)(10) {
@@ -107,11 +118,17 @@ impl Generator {
                 let leaving = self.thing(model, |thing| thing.leaving && !thing.deleted);
                 leaving.map(Operation::TakeDown)
             }
-            4 | 5 => {
+            // Until its time comes, something can still be protected.
+            _ if model.is_held_back() => Some(Operation::Pass),
+            4 => {
+                let deletion = self.exactly(model, DeletionState::Scheduled)?;
+                Some(Operation::Protect(model.deletions[&deletion].target))
+            }
+            5 => {
                 let unproven = |thing: &Thing| thing.attempts.iter().any(|a| a.gone && !a.proven);
                 self.thing(model, unproven).map(Operation::Prove)
             }
-            6 => self.exactly(model, DeletionState::Scheduled).map(Operation::GraceEnds),
+            6 => self.waiting(model).map(Operation::GraceEnds),
             7 | 8 => Some(Operation::Pass),
             _ if self.percent(50) => {
                 self.exactly(model, DeletionState::Done).map(Operation::RetentionEnds)
@@ -154,7 +171,13 @@ impl Generator {
             },
             10..=13 => Operation::CreateProject { name: self.name() },
             14..=17 => Operation::CreateCloud { name: self.name() },
-            18..=23 => Operation::Protect(self.subject(model)?),
+            18..=23 => match self.percent(60) {
+                true => {
+                    let deletion = self.exactly(model, Scheduled)?;
+                    Operation::Protect(model.deletions[&deletion].target)
+                }
+                false => Operation::Protect(self.subject(model)?),
+            },
             24..=26 => Operation::Unprotect(self.subject(model)?),
             27..=31 => match self.percent(75) {
                 true => Operation::Lift(self.thing(model, |thing| thing.protection.is_some())?),
@@ -212,7 +235,7 @@ impl Generator {
             145..=148 => {
                 Operation::Resolve(self.thing(model, |one| one.attempts.iter().any(|a| a.leak))?)
             }
-            149..=155 => Operation::GraceEnds(self.exactly(model, Scheduled)?),
+            149..=155 => Operation::GraceEnds(self.waiting(model)?),
             _ => Operation::RetentionEnds(self.exactly(model, Done)?),
         })
     }

@@ -106,6 +106,9 @@ pub(super) struct Model {
     rules: BTreeMap<Key, Rules>,
 }
 
+/// How a pass ends that does not begin a deletion because of a protection.
+pub(super) const HELD_BACK: &str = "protected at the end of grace";
+
 const GONE: &str = "resource_not_found";
 
 impl Model {
@@ -119,7 +122,10 @@ impl Model {
     /// How a step ends, and what it meets: two steps with the same text test much the same.
     pub(super) fn situation(&self, step: Step) -> (String, String) {
         let (_, outcome) = self.apply(step);
-        let outcome = outcome.map_or_else(|code| code, |_| "accepted");
+        let outcome = match step.operation {
+            Operation::Pass if self.is_held_back() => HELD_BACK,
+            _ => outcome.map_or_else(|code| code, |_| "accepted"),
+        };
         let thing = |key: Key| {
             let thing = self.things.get(&key);
             let inside = self.things.values().filter(|one| one.project == Some(key));
@@ -646,6 +652,15 @@ impl Model {
             }
         }
         *self != before
+    }
+
+    /// Whether a protection holds a deletion back whose grace is over.
+    pub(super) fn is_held_back(&self) -> bool {
+        self.deletions.values().any(|deletion| {
+            deletion.state() == DeletionState::Scheduled
+                && deletion.due
+                && self.check_protection(deletion.target).is_err()
+        })
     }
 
     /// Begins a deletion whose grace is over, unless what the request checked refuses now.
