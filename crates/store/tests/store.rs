@@ -13,6 +13,7 @@ use slipway_store::{DirectoryError, OpenError, StoreConfig, migrate_down_to, ope
 use slipway_testkit::memory;
 use slipway_testkit::network::Relay;
 use slipway_testkit::postgres::TestDatabase;
+use slipway_testkit::random::Random;
 use sqlx::{Connection as _, Row as _};
 
 /// Rounds of each named race; the pairs add 135 rounds to 13 times this.
@@ -101,6 +102,41 @@ async fn postgres_bears_races() {
         return;
     };
     Box::pin(testing::races(open_postgres(&database).await, ROUNDS)).await;
+}
+
+/// Sequences of each run, from the seed 1 on; enough that every operation and every refusal
+/// occurs.
+const SEQUENCES: u64 = 9;
+
+/// A failure names the seed; these repeat it: `SLIPWAY_DELETION_SEED` is the first seed,
+/// `SLIPWAY_DELETION_SEQUENCES` how many follow each other.
+async fn deletions_are_as_the_model_says(stores: Stores) {
+    let given = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
+    let (first, count) = (given("SLIPWAY_DELETION_SEED"), given("SLIPWAY_DELETION_SEQUENCES"));
+    let begin = first.unwrap_or(1);
+    let seeds: Vec<u64> = (begin..begin + count.unwrap_or(SEQUENCES)).collect();
+    let dice = |seed| {
+        let mut random = Random::new(seed);
+        Box::new(move |below| random.between(0, below)) as testing::Dice
+    };
+    let coverage = testing::deletion_model(stores, &seeds, dice).await;
+    if first.is_none() && count.is_none() {
+        coverage.assert_complete();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn sqlite_deletes_as_the_model_says() {
+    let sqlite = Sqlite::new();
+    Box::pin(deletions_are_as_the_model_says(sqlite.open().await)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn postgres_deletes_as_the_model_says() {
+    let Some(database) = postgres("deletion_model").await else {
+        return;
+    };
+    Box::pin(deletions_are_as_the_model_says(open_postgres(&database).await)).await;
 }
 
 /// Deletion requested while Pending: a contradiction that no rule writes.

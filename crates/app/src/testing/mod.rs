@@ -6,6 +6,8 @@
 //! store that passes the first and not the second is wrong; the second tests
 //! the locking.
 //!
+//! [`deletion_model`] compares random sequences of deletions with a model.
+//!
 //! [`bad_row`] tests how the store treats a row that breaks an invariant; only
 //! the adapter's own tests can make one, so they pass in a function for it.
 //! [`bad_seams`] does the same for what a deregistration needs, [`bad_event`] for a row of
@@ -19,6 +21,7 @@ mod bad_event;
 mod bad_row;
 mod batch_races;
 mod catalog;
+mod deletion_model;
 mod deletion_races;
 mod installed_keys;
 mod invariants;
@@ -35,5 +38,6 @@ mod world;
 pub use bad_event::{Spoil, bad_event};
 pub use bad_row::{BadSeam, bad_row, bad_seams};
 pub use catalog::expired_key;
+pub use deletion_model::{Dice, deletion_model};
 pub use races::races;
 pub use sequential::conformance;

@@ -37,6 +37,10 @@ pub fn request(
     let under_way = snapshot.deletion.as_ref().filter(|_| retrying.is_none());
     door.check_plan(ask, snapshot.resource.id.into(), under_way, now)?;
     if let Some(existing) = under_way {
+        // A member goes when its project goes; it does not bring all the others forward.
+        if existing.target != snapshot.resource.id.into() {
+            return Ok(Requested::new(existing.id, Commit::default()));
+        }
         return door.again(existing, ask, actor, now);
     }
     let order = Order {

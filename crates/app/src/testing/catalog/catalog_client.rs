@@ -133,7 +133,11 @@ impl World {
         self.remove::<Credential>(&CredentialKey::Existing(id), &self.ask()).await.map(drop)
     }
 
-    pub(super) async fn assign(&self, project: &str, id: CloudCredentialId) -> Result<(), Error> {
+    pub(in crate::testing) async fn assign(
+        &self,
+        project: &str,
+        id: CloudCredentialId,
+    ) -> Result<(), Error> {
         let mut rule = |snapshot: &_| credential::assign(snapshot, &operator());
         self.store.catalog.decide_credential_assignment(project, id, &mut rule).await
     }
@@ -205,7 +209,11 @@ impl World {
         assert_eq!(members, [target]);
     }
 
-    pub(super) async fn assignment(&self, project: &str, cluster: &str) -> Result<(), Error> {
+    pub(in crate::testing) async fn assignment(
+        &self,
+        project: &str,
+        cluster: &str,
+    ) -> Result<(), Error> {
         let mut rule = |snapshot: &_| cluster::assign(snapshot, Expected::Any, &operator());
         self.store.placement.decide_cluster_assignment(project, Some(cluster), &mut rule).await
     }

@@ -6,9 +6,11 @@ use slipway_core::broker::delete;
 use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::catalog::cloud::Cloud;
 use slipway_core::catalog::project::Project;
+use slipway_core::commit::{Commit, Write};
+use slipway_core::deletion::DeletionWrite;
 use slipway_core::deletion::cancel::cancel;
 use slipway_core::deletion::door::{Ask, Defaults, Doored};
-use slipway_core::deletion::protection;
+use slipway_core::deletion::protection::{self, Protection};
 use slipway_core::deletion::record::{Deletion, DeletionState};
 use slipway_core::deletion::request;
 use slipway_core::ids::{DeletionId, ResourceId};
@@ -225,4 +227,27 @@ pub(super) async fn what_is_protected_stays(world: &World) {
     let mut unprotect = |snapshot: &_| Ok(protection::unprotect(snapshot, &why(), &operator()));
     world.store.deletion.protection_decide(subject, &mut unprotect).await.expect("it goes");
     assert_eq!(refused(world.protect(subject).await), ErrorKind::Leaving, "it comes too late");
+}
+
+/// Its protection holds again if it comes back, and until then it protects nothing.
+pub(super) async fn what_is_deleted_protects_no_project(world: &World) {
+    let (project, _) = world.furnished().await;
+    let declared = world.declare_in(&project).await.expect("a declaration");
+    let subject = Subject::from(declared.resource);
+    let deletion = world.delete(declared.resource).await.expect("a deletion");
+    world.drive(declared.attempt, Phase::Deleted).await;
+    // As it is when a protection that was lifted for the deletion holds again.
+    let write = DeletionWrite::Protect(Protection {
+        subject,
+        project_id: world.deletion(deletion).await.project_id,
+        name: "web-1".to_owned(),
+        set_by: "key:suite".to_owned(),
+        reason: "holds the books".to_owned(),
+        set_at: world.store.operations.database_now().await.expect("a clock"),
+        lifted: None,
+    });
+    let commit = Commit { writes: vec![Write::Deletion(write)], ..Commit::default() };
+    let mut rule = |_: &_| Ok(commit.clone());
+    world.store.deletion.deletion_decide(deletion, &mut rule).await.expect("it is protected");
+    world.remove::<Project>(&project, &world.ask()).await.expect("nothing in it is protected");
 }

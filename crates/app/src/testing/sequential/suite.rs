@@ -32,6 +32,7 @@ pub async fn conformance(store: Stores) {
     deletions::a_row_is_deleted_when_its_grace_ends_if_nothing_needs_it(&world).await;
     deletions::a_project_is_deleted_with_what_is_in_it(&world).await;
     deletions::what_is_protected_stays(&world).await;
+    deletions::what_is_deleted_protects_no_project(&world).await;
     Box::pin(purges::conformance(&world)).await;
 
     brakes::a_caller_that_deletes_too_much_is_stopped(&world).await;

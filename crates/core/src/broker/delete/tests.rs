@@ -180,6 +180,17 @@ fn an_earlier_end_of_grace_brings_the_deletion_forward_and_a_later_one_does_not(
     }
 }
 
+/// Whoever may delete a resource may not be allowed to delete its project.
+#[test]
+fn a_member_does_not_bring_the_deletion_of_its_project_forward() {
+    let mut snapshot = scheduled_snapshot(Phase::Ready);
+    let project = snapshot.resource.project_id;
+    let own = snapshot.deletion.take().unwrap();
+    snapshot.deletion = Some(Deletion { target: project.into(), ..own.clone() });
+    let requested = request(&snapshot, &Door::default(), &with_grace(Duration::ZERO), &mk_actor());
+    assert_eq!(requested, Ok(Requested::new(own.id, Commit::default())));
+}
+
 #[test]
 fn protection_refuses_the_request_and_the_end_of_grace() {
     let snapshot = mk_snapshot(Phase::Ready);

@@ -26,17 +26,20 @@ macro_rules! select_protections {
 }
 
 /// The protections that a deletion of this subject has to honour: its own and, if it is a
-/// project, of everything in it.
+/// project, of everything in it that is not deleted.
 pub(crate) async fn of(
     connection: &mut Connection,
     subject: Subject,
 ) -> Result<Vec<Protection>, Failure> {
     let found = match subject.kind {
         SubjectKind::Project => {
-            sqlx::query(select_protections!("project_id = $1 ORDER BY subject_id"))
-                .bind(subject.id)
-                .fetch_all(connection)
-                .await?
+            sqlx::query(select_protections!(
+                "project_id = $1 AND NOT EXISTS (SELECT 1 FROM resources r \
+                 WHERE r.id = subject_id AND r.deleted_at IS NOT NULL) ORDER BY subject_id"
+            ))
+            .bind(subject.id)
+            .fetch_all(connection)
+            .await?
         }
         kind => {
             sqlx::query(select_protections!("subject_kind = $2 AND subject_id = $1"))
