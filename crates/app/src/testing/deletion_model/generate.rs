@@ -1,11 +1,11 @@
-//! Chooses steps. Most are about what is there; some are about what is deleted or purged.
+//! Chooses requests. Most are about what is there; some are about what is deleted or purged.
 
 use std::collections::BTreeSet;
 
 use slipway_core::deletion::record::DeletionState;
 
 use super::model::{Model, Thing};
-use super::step::{Delete, Grace, Key, Kind, Operation, Step, Who};
+use super::request::{Delete, Grace, Key, Kind, Operation, Request, Who};
 
 /// Numbers below the given one, a function of the seed.
 pub type Dice = Box<dyn FnMut(u64) -> u64 + Send>;
@@ -79,25 +79,25 @@ impl Generator {
         self.pick(&all)
     }
 
-    /// The next step: the loops go on, or something new is met, if there is something among
-    /// some steps.
-    pub(super) fn next(&mut self, model: &Model, key: Key) -> Step {
+    /// The next request: the loops go on, or something new is met, if there is something among
+    /// some requests.
+    pub(super) fn next(&mut self, model: &Model, key: Key) -> Request {
         let how = (self.dice)(100);
         if let (0..35, Some(operation)) = (how, self.progress(model)) {
-            return Step { key, who: Who::Ada, operation };
+            return Request { key, who: Who::Ada, operation };
         }
-        let mut step = self.step(model, key);
+        let mut request = self.request(model, key);
         for _ in 1..CHOICES {
-            let (ends, meets) = model.situation(step);
+            let (ends, meets) = model.situation(request);
             // How it ends is worth more than what it meets, which is new more often.
             if !self.met.contains(&ends) || (how >= 75 && !self.met.contains(&meets)) {
                 break;
             }
-            step = self.step(model, key);
+            request = self.request(model, key);
         }
-        let (ends, meets) = model.situation(step);
+        let (ends, meets) = model.situation(request);
         self.met.extend([ends, meets]);
-        step
+        request
     }
 
     /// A scheduled deletion, rather one of something protected.
@@ -137,18 +137,18 @@ impl Generator {
         }
     }
 
-    /// Any step.
-    pub(super) fn step(&mut self, model: &Model, key: Key) -> Step {
+    /// Any request.
+    pub(super) fn request(&mut self, model: &Model, key: Key) -> Request {
         for _ in 0..100 {
             if let Some(operation) = self.operation(model) {
-                return Step { key, who: self.who(), operation };
+                return Request { key, who: self.who(), operation };
             }
         }
-        Step { key, who: Who::Ada, operation: Operation::Pass }
+        Request { key, who: Who::Ada, operation: Operation::Pass }
     }
 
     /// One of those that a world begins with.
-    pub(super) fn first(&mut self, model: &Model, key: Key) -> Step {
+    pub(super) fn first(&mut self, model: &Model, key: Key) -> Request {
         let operation = match key {
             1 | 2 => Operation::CreateProject { name: u8::try_from(key).unwrap_or_default() },
             3 => Operation::CreateCloud { name: 0 },
@@ -158,7 +158,7 @@ impl Generator {
                 protected: self.percent(10) && !model.things.is_empty(),
             },
         };
-        Step { key, who: Who::Ada, operation }
+        Request { key, who: Who::Ada, operation }
     }
 
     fn operation(&mut self, model: &Model) -> Option<Operation> {

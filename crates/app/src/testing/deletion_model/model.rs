@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use slipway_core::deletion::record::DeletionState;
 
-use super::step::{Delete, Grace, Key, Kind, Operation, Outcome, Step, Who};
+use super::request::{Delete, Grace, Key, Kind, Operation, Outcome, Request, Who};
 
 /// Resources that one key deletes before its brake trips.
 pub(super) const LIMIT: i64 = 3;
@@ -112,17 +112,17 @@ pub(super) const HELD_BACK: &str = "protected at the end of grace";
 const GONE: &str = "resource_not_found";
 
 impl Model {
-    /// The outcome of a step, and the model after it.
-    pub(super) fn apply(&self, step: Step) -> (Self, Outcome) {
+    /// The outcome of a request, and the model after it.
+    pub(super) fn apply(&self, request: Request) -> (Self, Outcome) {
         let mut after = self.clone();
-        let outcome = after.run(step);
+        let outcome = after.run(request);
         (after, outcome)
     }
 
-    /// How a step ends, and what it meets: two steps with the same text test much the same.
-    pub(super) fn situation(&self, step: Step) -> (String, String) {
-        let (_, outcome) = self.apply(step);
-        let outcome = match step.operation {
+    /// How a request ends, and what it meets: two requests with the same text test much the same.
+    pub(super) fn situation(&self, request: Request) -> (String, String) {
+        let (_, outcome) = self.apply(request);
+        let outcome = match request.operation {
             Operation::Pass if self.is_held_back() => HELD_BACK,
             _ => outcome.map_or_else(|code| code, |_| "accepted"),
         };
@@ -141,7 +141,7 @@ impl Model {
             let parent = deletion.parent.map(|parent| self.deletions[&parent].state());
             format!("{} {parent:?} {}", deletion.state(), thing(deletion.target))
         };
-        let met = match step.operation {
+        let met = match request.operation {
             Operation::Declare { project: key, .. }
             | Operation::Set { project: key, .. }
             | Operation::Plan { target: key, .. }
@@ -161,12 +161,12 @@ impl Model {
             | Operation::RetentionEnds(key) => deletion(key),
             _ => String::new(),
         };
-        let ends = format!("{} {outcome}", step.operation.name());
+        let ends = format!("{} {outcome}", request.operation.name());
         let meets = format!("{ends} {met}");
         (ends, meets)
     }
 
-    fn run(&mut self, Step { key, who, operation }: Step) -> Outcome {
+    fn run(&mut self, Request { key, who, operation }: Request) -> Outcome {
         match operation {
             Operation::CreateProject { name } => self.create(key, Kind::Project, name),
             Operation::CreateCloud { name } => self.create(key, Kind::Cloud, name),
@@ -505,7 +505,7 @@ impl Model {
         own.map(|deletion| deletion.resources).sum()
     }
 
-    /// The first step outside: something is taken down, or nothing is outside and it is done.
+    /// The first request outside: something is taken down, or nothing is outside and it is done.
     fn begin(&mut self, key: Key) {
         let target = self.deletions[&key].target;
         let kind = self.things[&target].kind;

@@ -1,4 +1,4 @@
-//! Runs the steps of one sequence against a store, as callers and loops do it, and reads
+//! Runs the requests of one sequence against a store, as callers and loops do it, and reads
 //! what the rows say afterwards.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -40,7 +40,7 @@ use slipway_core::time::Timestamp;
 use uuid::Uuid;
 
 use super::model::{APPROVE_ABOVE, LIMIT, Model};
-use super::step::{Delete, Grace, Key, Kind, Operation, Outcome, Step, Who};
+use super::request::{Delete, Grace, Key, Kind, Operation, Outcome, Request, Who};
 use crate::access::authorise::Caller;
 use crate::access::port::KeyTarget;
 use crate::broker::declare::{self, Declare};
@@ -50,7 +50,7 @@ use crate::context::{Context, Settings, Wakes};
 use crate::deletion::port::DeletionFilter;
 use crate::deletion::protection::{self, Change};
 use crate::deletion::purge::{self, PurgeOptions};
-use crate::deletion::request::{self, DeleteOptions};
+use crate::deletion::request::{self as deletion_request, DeleteOptions};
 use crate::deletion::restore::{self, RestoreOptions};
 use crate::deletion::run::Runner;
 use crate::deletion::{brake, plan, settings};
@@ -70,7 +70,7 @@ const ALL: Page<Uuid> = Page { after: None, limit: 100_000 };
 /// brake.
 pub(super) type View = BTreeSet<String>;
 
-/// The ids that one step makes; all steps together make rising ones, whatever runs at once.
+/// The ids that one request makes; all requests together make rising ones, whatever runs at once.
 #[derive(Debug)]
 struct Numbered {
     first: u128,
@@ -96,8 +96,8 @@ impl Entropy for Numbered {
     }
 }
 
-/// The step whose id this is.
-fn step_of(id: Uuid) -> Key {
+/// The request whose id this is.
+fn request_of(id: Uuid) -> Key {
     Key::try_from(id.as_u128() >> 24 & 0xff_ffff).unwrap_or_default()
 }
 
@@ -121,7 +121,7 @@ pub(super) struct Run {
     known: Mutex<Known>,
 }
 
-/// What the steps made.
+/// What the requests made.
 #[derive(Debug, Clone, Default)]
 struct Known {
     things: BTreeMap<Key, Subject>,
@@ -184,19 +184,19 @@ impl Run {
         }
     }
 
-    /// Runs a step; whoever lost against another writer asks again.
-    pub(super) async fn step(&self, step: Step) -> Outcome {
+    /// Runs a request; whoever lost against another writer asks again.
+    pub(super) async fn request(&self, request: Request) -> Outcome {
         for _ in 0..PASSES {
-            match self.attempt(step).await {
+            match Box::pin(self.attempt(request)).await {
                 Err(ErrorKind::RevisionStale) => {}
                 outcome => return outcome.map_err(ErrorKind::code),
             }
         }
-        panic!("{step:?} is stale again and again");
+        panic!("{request:?} is stale again and again");
     }
 
-    async fn attempt(&self, step: Step) -> Result<Option<Key>, ErrorKind> {
-        let Step { key, who, operation } = step;
+    async fn attempt(&self, request: Request) -> Result<Option<Key>, ErrorKind> {
+        let Request { key, who, operation } = request;
         let context = &Context {
             entropy: Arc::new(Numbered::new(self.sequence, key)),
             ..self.context.clone()
@@ -240,7 +240,7 @@ impl Run {
             Operation::Delete(delete) => return self.delete(context, caller, delete).await,
             Operation::Cancel(of) => {
                 let of = self.deletion(of);
-                request::cancel(context, caller, of, Some(WHY)).await.map_err(kind)?;
+                deletion_request::cancel(context, caller, of, Some(WHY)).await.map_err(kind)?;
             }
             Operation::Restore { deletion, redeclare, rename } => {
                 self.restore(caller, deletion, redeclare, rename).await?;
@@ -293,15 +293,15 @@ impl Run {
         let reference = id.to_string();
         let answered = match of {
             SubjectKind::Project => {
-                request::delete::<Project>(context, caller, &reference, options).await
+                deletion_request::delete::<Project>(context, caller, &reference, options).await
             }
             SubjectKind::Cloud => {
-                request::delete::<Cloud>(context, caller, &reference, options).await
+                deletion_request::delete::<Cloud>(context, caller, &reference, options).await
             }
             _ => delete::delete(context, caller, ResourceId::new(id), options).await,
         };
         let answered = answered.map_err(kind)?;
-        let key = step_of(answered.as_uuid());
+        let key = request_of(answered.as_uuid());
         self.known().deletions.insert(key, answered);
         Ok(Some(key))
     }
@@ -461,7 +461,7 @@ impl Run {
         panic!("the loop over deletions goes on and on");
     }
 
-    /// What has to follow a step in which a project was created: something can be declared
+    /// What has to follow a request in which a project was created: something can be declared
     /// in it.
     pub(super) async fn furnish(&self, key: Key) {
         let project = self.thing(key).id.to_string();
@@ -480,8 +480,8 @@ impl Run {
         let deletions = stores.deletion.deletion_list(&every, page).await.expect("deletions");
         for deletion in deletions.iter() {
             let Deletion { state, parent, cascade, resources, .. } = *deletion;
-            let parent = parent.map(|parent| step_of(parent.as_uuid()));
-            let key = step_of(deletion.id.as_uuid());
+            let parent = parent.map(|parent| request_of(parent.as_uuid()));
+            let key = request_of(deletion.id.as_uuid());
             view.insert(deletion_line(key, (state, parent, cascade, resources)));
         }
         let now = self.now().await;
@@ -507,7 +507,7 @@ impl Run {
         let key_of = |id: Uuid| things.iter().find(|(_, one)| one.id == id).map(|(key, _)| *key);
         for (key, id) in plans.into_iter().filter(|_| with_plans) {
             let plan = stores.deletion.plan_fetch(id).await.expect("a fetch").expect("a plan");
-            let used = plan.used_by.map(|id| step_of(id.as_uuid()));
+            let used = plan.used_by.map(|id| request_of(id.as_uuid()));
             let approved = plan.approval.and_then(|approval| self.who(&approval.by));
             let members = plan.members.parse().expect("members").into_iter().map(|member| {
                 let attempt = usize::try_from(member.attempt.unwrap_or_default());
@@ -542,7 +542,7 @@ impl Run {
             name: name.to_string(),
             leaving: false,
             deleted: deleted_at.is_some(),
-            deletion: deletion.map(|id| step_of(id.as_uuid())),
+            deletion: deletion.map(|id| request_of(id.as_uuid())),
             attempts: 0,
         })
     }
@@ -626,7 +626,7 @@ fn resource_view(ResourceSnapshot { resource, attempt, .. }: ResourceSnapshot) -
         name: resource.handle.to_string(),
         leaving: attempt.phase().is_deletion(),
         deleted: resource.deleted_at.is_some(),
-        deletion: resource.deletion_id.map(|id| step_of(id.as_uuid())),
+        deletion: resource.deletion_id.map(|id| request_of(id.as_uuid())),
         attempts: usize::try_from(attempt.attempt()).unwrap_or_default(),
     }
 }
@@ -662,8 +662,8 @@ fn callers_name(callers: &BTreeMap<Who, Caller>, who: Who) -> &str {
     callers.get(&who).map_or("", |caller| &caller.name)
 }
 
-fn kind(error: crate::Error) -> ErrorKind {
-    error.kind()
+fn kind(crate::Error { refusal, .. }: crate::Error) -> ErrorKind {
+    refusal.kind
 }
 
 fn of_store(error: store::Error) -> ErrorKind {

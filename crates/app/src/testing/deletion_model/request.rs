@@ -1,6 +1,6 @@
 //! What callers and the world do in a sequence.
 
-/// The number of the step that made something: a thing, a deletion or a plan.
+/// The number of the request that made something: a thing, a deletion or a plan.
 pub(super) type Key = u32;
 
 /// Whose key asks. Ada and Bob are admins; Eve's key, of an operator, was made by Ada's.
@@ -159,7 +159,7 @@ impl Operation {
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Step {
+pub(super) struct Request {
     /// Of what it makes.
     pub(super) key: Key,
     pub(super) who: Who,
