@@ -129,7 +129,7 @@ pub struct DeletionArguments {
     /// Touch nothing for this long, such as 24h; until then the deletion can be cancelled
     #[arg(long, value_name = "TIME", value_parser = checked_time)]
     pub grace: Option<String>,
-    /// Pass the deletion brake; for admins, with a reason, and announced
+    /// Pass the deletion brake and the approval; for admins, with a reason, and announced
     #[arg(long, requires = "reason")]
     pub break_glass: bool,
     /// Delete what this plan shows, and nothing else: the id that `slipway plan delete` answered

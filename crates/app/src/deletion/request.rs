@@ -32,7 +32,7 @@ pub struct DeleteOptions<'a> {
     pub grace: Option<Duration>,
     /// Whether what is in it goes with it.
     pub cascade: bool,
-    /// An admin lets it pass the brake, and says why.
+    /// An admin lets it pass the brake and the approval, and says why.
     pub break_glass: bool,
     /// What it has to take away, and nothing else.
     pub plan: Option<PlanId>,
@@ -43,7 +43,8 @@ impl DeleteOptions<'_> {
         if self.break_glass {
             authorise(caller, Operation::DeletionBreakGlass)?;
             if self.reason.is_none() {
-                let problem = "is required with break_glass: say why the brake does not count";
+                let problem =
+                    "is required with break_glass: say why neither brake nor approval counts";
                 return Err(Refusal::invalid("reason", problem));
             }
         }

@@ -43,7 +43,7 @@ pub(super) fn query(route: &Route, name: &str) -> (&'static str, Value) {
             ("Whether what is in it goes with it.", json!({ "type": "boolean", "default": false }))
         }
         "break_glass" => (
-            "Whether an admin lets it pass the deletion brake; needs a reason.",
+            "Whether an admin lets it pass the deletion brake and the approval; needs a reason.",
             json!({ "type": "boolean", "default": false }),
         ),
         "plan" => (

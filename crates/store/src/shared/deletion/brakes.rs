@@ -2,7 +2,7 @@
 
 use slipway_app::ports::store::Page;
 use slipway_core::Timestamp;
-use slipway_core::deletion::brake::{Brake, BrakeSnapshot, Counted, Release, Trip};
+use slipway_core::deletion::brake::{Brake, BrakeSnapshot, Counted, HALF_LEAST, Release, Trip};
 use slipway_core::deletion::door::Braked;
 use slipway_core::ids::{ApiKeyId, ProjectId, Revision};
 use slipway_core::subject::{Subject, SubjectKind};
@@ -98,12 +98,14 @@ pub(crate) async fn count(
     .bind(project.map(ProjectId::as_uuid))
     .fetch_one(&mut *connection)
     .await?;
-    let (lately, lately_in_project) = (row.try_get("lately")?, row.try_get("here")?);
-    let of_project = match project {
+    let (lately, lately_in_project): (i64, i64) = (row.try_get("lately")?, row.try_get("here")?);
+    let limits = caller.limits;
+    // Fewer than that are never half of a project, so a large one is not counted for them.
+    let few = subject.kind == SubjectKind::Resource && lately_in_project + 1 < HALF_LEAST;
+    let of_project = match project.filter(|_| limits.resources > 0 && !few) {
         Some(project) => had(connection, project, since).await?,
         None => 0,
     };
-    let limits = caller.limits;
     Ok(Counted { brake, limits, lately, lately_in_project, of_project })
 }
 
