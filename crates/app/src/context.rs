@@ -58,6 +58,8 @@ pub struct Wakes {
     pub clusters: Arc<Notify>,
     /// A deletion may have to begin, go on or end.
     pub deletions: Arc<Notify>,
+    /// A roll-out may have to begin or go on.
+    pub rollouts: Arc<Notify>,
 }
 
 impl Wakes {

@@ -7,6 +7,9 @@ use slipway_core::text::InvalidText;
 
 use crate::ports::store;
 
+/// Marks the end of a dry run; nobody reads it.
+const DRY_RUN: &str = "a dry run ended before its write";
+
 /// Why a use-case failed.
 #[derive(Debug, thiserror::Error)]
 #[error("{refusal}")]
@@ -19,6 +22,11 @@ pub struct Error {
 impl Error {
     pub fn kind(&self) -> ErrorKind {
         self.refusal.kind
+    }
+
+    /// Whether a dry run decided to write; see [`store::Error::DryRun`].
+    pub fn is_dry_run(&self) -> bool {
+        self.internal.as_deref() == Some(DRY_RUN)
     }
 
     /// Whether the store has logged it; see [`store::Error::is_logged`].
@@ -48,6 +56,10 @@ impl From<store::Error> for Error {
         let internal = Some(error.to_string());
         match error {
             store::Error::Refused(refusal) => refusal.into(),
+            store::Error::DryRun => Self {
+                refusal: Refusal::new(ErrorKind::Internal, DRY_RUN),
+                internal: Some(DRY_RUN.to_owned()),
+            },
             store::Error::NotFound { kind } => {
                 let missing = match kind {
                     NodeId::KIND => ErrorKind::NodeNotFound,

@@ -20,9 +20,11 @@ pub mod broker;
 pub mod catalog;
 pub mod deletion;
 pub mod events;
+pub mod files;
 pub mod nodes;
 pub mod operations;
 pub mod placement;
+pub mod rollouts;
 
 #[cfg(feature = "testing")]
 pub mod testing;

@@ -66,6 +66,7 @@ impl Seed {
                 kind: ParameterType::Boolean,
                 required: false,
                 default: Some(json!(true)),
+                immutable: false,
             }])?,
             injection_strategy: InjectionStrategy::CloudInitUserData,
             mesh_role: MeshRole::Node,
@@ -102,6 +103,8 @@ impl Seed {
                     kind: ParameterType::Integer,
                     required: false,
                     default: Some(json!(0)),
+                    // A node reads its document once, when it starts.
+                    immutable: true,
                 }])?,
                 injection_strategy: InjectionStrategy::CloudInitUserData,
                 mesh_role: MeshRole::Node,

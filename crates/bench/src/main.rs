@@ -6,6 +6,7 @@
 //! `docs/performance.md` says what is counted and what is not.
 #![expect(clippy::print_stdout, reason = "a command line tool talks to its user")]
 
+mod apply;
 mod broker;
 mod crossplane;
 mod database;
@@ -33,6 +34,8 @@ fn main() -> anyhow::Result<()> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     match words[..] {
+        ["apply"] => runtime.block_on(apply::run(1_000)),
+        ["apply", "--quick"] => runtime.block_on(apply::run(200)),
         ["broker"] => runtime.block_on(broker::run(broker::Size::FULL)),
         ["broker", "--quick"] => runtime.block_on(broker::run(broker::Size::QUICK)),
         ["crossplane"] => runtime.block_on(crossplane::run(crossplane::Size::FULL)),
@@ -57,7 +60,7 @@ fn main() -> anyhow::Result<()> {
         }
         [memory::COMMAND, objects] => runtime.block_on(memory::measure(objects.parse()?)),
         _ => bail!(
-            "usage: slipway-bench broker [--quick] | crossplane [--quick] | deletion [--quick] | \
+            "usage: slipway-bench apply [--quick] | broker [--quick] | crossplane [--quick] | deletion [--quick] | \
              enrol [--quick | NODES] | freeze [--quick | RESOURCES] | lists [--quick] | \
              transitions (postgres|sqlite) (shipped|single) (standalone|node) RESOURCES"
         ),

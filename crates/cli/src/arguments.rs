@@ -5,28 +5,25 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use serde_json::Value;
+use slipway_core::nearest::nearest;
 use slipway_core::secret::Secret;
 pub(crate) use slipway_core::time::parse_duration;
-use slipway_wire::catalog::ParameterType;
 
 use crate::client::Listing;
+use crate::complete;
 use crate::error::Error;
+use crate::output::Template;
 
 /// The options of every command of the client.
 #[derive(Debug, Clone, Args)]
 pub struct ClientOptions {
-    /// The server to talk to
-    #[arg(
-        long,
-        env = "SLIPWAY_SERVER",
-        default_value = "http://127.0.0.1:7700",
-        value_name = "URL",
-        global = true
-    )]
-    pub server: String,
-    /// The API key; better given by the environment, where other users do not see it
+    /// The server to talk to [default: that of the context, or http://127.0.0.1:7700]
+    #[arg(long, env = "SLIPWAY_SERVER", value_name = "URL", global = true)]
+    pub server: Option<String>,
+    /// The API key; better given by `slipway login` or the environment, where other users do
+    /// not see it
     #[arg(
         long,
         env = "SLIPWAY_KEY",
@@ -42,20 +39,66 @@ pub struct ClientOptions {
     /// Trust the authorities in this PEM file instead of the system's
     #[arg(long, env = "SLIPWAY_CA_FILE", value_name = "FILE", global = true)]
     pub ca_file: Option<PathBuf>,
-    /// How results are shown
-    #[arg(short, long, value_enum, default_value_t, global = true)]
+    /// The context to use [default: the current one, see `slipway context`]
+    #[arg(long, env = "SLIPWAY_CONTEXT", value_name = "NAME", global = true)]
+    #[arg(add = complete::contexts())]
+    pub context: Option<String>,
+    /// The folder of the contexts [default: slipway in the user's config folder]
+    #[arg(long, env = "SLIPWAY_CONFIG_HOME", value_name = "DIR", global = true)]
+    pub config_home: Option<PathBuf>,
+    /// How results are shown: table, wide (every column, whole ids and times), name
+    /// (KIND/NAME), json, yaml or jsonpath=TEMPLATE, such as {.items[*].handle}
+    #[arg(short, long, value_name = "FORMAT", default_value = "table", global = true)]
+    #[arg(value_parser = Output::parse, add = complete::formats())]
     pub output: Output,
 }
 
 /// The format of results.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Output {
     #[default]
     Table,
     /// A table with every column, whole ids and whole times
     Wide,
+    /// `KIND/NAME` of what has a name, the table of anything else.
+    Name,
     Json,
     Yaml,
+    /// Parsed once, for as long as the process runs.
+    JsonPath(&'static Template),
+}
+
+impl Output {
+    /// Those that are one word.
+    pub(crate) const FORMATS: [&str; 5] = ["table", "wide", "name", "json", "yaml"];
+
+    /// Whether people read it: they are told in words what a program sees by itself.
+    pub(crate) fn is_for_people(self) -> bool {
+        matches!(self, Self::Table | Self::Wide)
+    }
+
+    fn parse(text: &str) -> Result<Self, String> {
+        Ok(match text {
+            "table" => Self::Table,
+            "wide" => Self::Wide,
+            "name" => Self::Name,
+            "json" => Self::Json,
+            "yaml" => Self::Yaml,
+            _ => match text.strip_prefix("jsonpath=") {
+                Some(template) => Self::JsonPath(Box::leak(Box::new(Template::parse(template)?))),
+                None => {
+                    let meant = nearest(text, Self::FORMATS);
+                    let meant = meant.map(|meant| format!("did you mean `{meant}`? "));
+                    return Err(format!(
+                        "{}possible are {} and jsonpath=TEMPLATE, such as \
+                         jsonpath={{.items[*].handle}}",
+                        meant.unwrap_or_default(),
+                        Self::FORMATS.join(", ")
+                    ));
+                }
+            },
+        })
+    }
 }
 
 #[derive(Debug, Clone, Args)]
@@ -83,13 +126,16 @@ pub struct DeletedListArguments {
     /// Also deleted ones
     #[arg(long)]
     pub show_deleted: bool,
+    /// Go on and show every one that changes, until interrupted
+    #[arg(long, conflicts_with = "limit")]
+    pub watch: bool,
     #[command(flatten)]
     pub page: PageArguments,
 }
 
 impl From<DeletedListArguments> for Listing {
     fn from(list: DeletedListArguments) -> Self {
-        Self::from(list.page).show_deleted(list.show_deleted)
+        Self::from(list.page).show_deleted(list.show_deleted).watched(list.watch)
     }
 }
 
@@ -102,14 +148,14 @@ pub struct IdArguments {
 #[derive(Debug, Clone, Args)]
 pub struct NamedArguments {
     /// Its name, its id or the beginning of it
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "NAME", add = complete::names(""))]
     pub reference: String,
 }
 
 #[derive(Debug, Clone, Args)]
 pub struct NamedDeleteArguments {
     /// Its name, its id or the beginning of it
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "NAME", add = complete::names(""))]
     pub reference: String,
     #[command(flatten)]
     pub deletion: DeletionArguments,
@@ -198,6 +244,12 @@ impl ClientOptions {
             key => Ok(Some(Secret::new(key))),
         }
     }
+
+    /// The file of the authorities, wherever a later command is run.
+    pub(crate) fn absolute_ca_file(&self) -> Result<Option<PathBuf>, Error> {
+        let path = self.ca_file.as_ref().map(std::path::absolute).transpose();
+        path.map_err(|error| Error::Usage(format!("--ca-file cannot be found: {error}")))
+    }
 }
 
 /// Files and variables often end with a line end, which is no part of a key.
@@ -215,21 +267,10 @@ pub(crate) fn parse_pair(text: &str) -> Result<(String, String), String> {
 
 /// A name with an integer, a truth or a text.
 pub(crate) fn parse_parameter(text: &str) -> Result<(String, Value), String> {
-    parse_pair(text).map(|(name, text)| (name, typed(None, text)))
-}
-
-/// The value of a parameter of this type. A text is taken as it is typed, or as
-/// JSON if it is one JSON text. What cannot be of the type stays text, and the
-/// server says so. Without a type, integers and truths are recognised.
-pub(crate) fn typed(kind: Option<ParameterType>, text: String) -> Value {
+    let (name, text) = parse_pair(text)?;
     let json = serde_json::from_str::<Value>(&text).unwrap_or_default();
-    let fits = match kind {
-        Some(ParameterType::String) => json.is_string(),
-        Some(ParameterType::Integer) => json.is_i64(),
-        Some(ParameterType::Boolean) => json.is_boolean(),
-        None => json.is_boolean() || json.is_i64(),
-    };
-    if fits { json } else { Value::String(text) }
+    let known = json.is_boolean() || json.is_i64();
+    Ok((name, if known { json } else { Value::String(text) }))
 }
 
 /// A duration in the whole seconds that the API takes.
@@ -257,33 +298,10 @@ pub(crate) fn distinct<T>(
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]
-    fn a_value_has_the_type_of_its_parameter() {
-        use ParameterType::{Boolean, Integer, String};
-        for (kind, text, value) in [
-            (Some(String), "22", json!("22")),
-            (Some(String), "\"22\"", json!("22")),
-            (Some(String), "\"\\\"22\\\"\"", json!("\"22\"")),
-            (Some(String), "true", json!("true")),
-            (Some(String), "{\"a\":1}", json!("{\"a\":1}")),
-            (Some(String), "", json!("")),
-            (Some(Integer), "-4", json!(-4)),
-            (Some(Integer), "four", json!("four")),
-            (Some(Integer), "99999999999999999999", json!("99999999999999999999")),
-            (Some(Boolean), "true", json!(true)),
-            (Some(Boolean), "1", json!("1")),
-            (None, "4", json!(4)),
-            (None, "true", json!(true)),
-            (None, "1.5", json!("1.5")),
-            (None, "007", json!("007")),
-            (None, "null", json!("null")),
-        ] {
-            assert_eq!(typed(kind, text.to_owned()), value, "{kind:?} {text}");
-        }
+    fn a_pair_ends_its_name_at_the_first_sign() {
         assert_eq!(parse_pair("a=x=y"), Ok(("a".to_owned(), "x=y".to_owned())));
         assert!(parse_pair("a").is_err() && parse_pair("=1").is_err());
     }

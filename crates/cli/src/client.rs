@@ -34,17 +34,23 @@ const PAGE: u32 = 500;
 pub(crate) struct Listing {
     filters: Vec<(&'static str, String)>,
     limit: Option<u32>,
+    /// What changes is shown, too, as long as somebody looks.
+    pub(crate) is_watched: bool,
 }
 
 impl Listing {
     pub(crate) fn first(limit: Option<u32>) -> Self {
-        Self { filters: Vec::new(), limit }
+        Self { filters: Vec::new(), limit, is_watched: false }
     }
 
     /// Adds a filter if it has a value.
     pub(crate) fn with(mut self, name: &'static str, value: Option<impl Into<String>>) -> Self {
         self.filters.extend(value.map(|value| (name, value.into())));
         self
+    }
+
+    pub(crate) fn watched(self, is_watched: bool) -> Self {
+        Self { is_watched, ..self }
     }
 
     pub(crate) fn show_deleted(self, show: bool) -> Self {
@@ -68,6 +74,8 @@ pub(crate) struct Client {
     streams: reqwest::Client,
     server: Url,
     key: Option<Secret>,
+    /// The project of resources if a command names none.
+    project: Option<String>,
     /// The `Date` of the last answer, in microseconds; 0 before the first.
     answered_at: Arc<AtomicI64>,
 }
@@ -98,7 +106,16 @@ impl Client {
         let http = build(reqwest::Client::builder().timeout(DEADLINE))?;
         let streams = reqwest::Client::builder().connect_timeout(DEADLINE).read_timeout(SILENCE);
         let streams = build(streams)?;
-        Ok(Self { http, streams, server, key, answered_at: Arc::default() })
+        Ok(Self { http, streams, server, key, project: None, answered_at: Arc::default() })
+    }
+
+    pub(crate) fn in_project(self, project: Option<String>) -> Self {
+        Self { project, ..self }
+    }
+
+    /// The project of the context.
+    pub(crate) fn project(&self) -> Option<&str> {
+        self.project.as_deref()
     }
 
     /// The server's time at its last answer.
@@ -135,7 +152,18 @@ impl Client {
         body: &impl Serialize,
         if_match: Option<i64>,
     ) -> Result<T, Error> {
-        let request = self.request(Method::PATCH, path).json(body);
+        self.patch_where(path, &[], body, if_match).await
+    }
+
+    /// The same with a query.
+    pub(crate) async fn patch_where<T: DeserializeOwned>(
+        &self,
+        path: &[&str],
+        query: &[(&str, String)],
+        body: &impl Serialize,
+        if_match: Option<i64>,
+    ) -> Result<T, Error> {
+        let request = self.request(Method::PATCH, path).query(query).json(body);
         self.decode(match if_match {
             Some(revision) => request.header(IF_MATCH, format!("\"{revision}\"")),
             None => request,
@@ -185,7 +213,7 @@ impl Client {
         path: &[&str],
         wanted: impl Into<Listing>,
     ) -> Result<Listed<T>, Error> {
-        let Listing { mut filters, limit } = wanted.into();
+        let Listing { mut filters, limit, .. } = wanted.into();
         let most = limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
         filters.push(("limit", limit.unwrap_or(PAGE).min(PAGE).to_string()));
         let mut request = self.request(Method::GET, path).query(&filters);

@@ -5,17 +5,21 @@ use clap::Subcommand;
 
 use crate::access::{audit, key};
 use crate::arguments::PageArguments;
-use crate::broker::resource;
+use crate::broker::{logs, resource};
 use crate::catalog::{blueprint, cloud, credential, label, project};
+use crate::context::{commands as context, login};
 use crate::deletion::{brake, leak, plan, protection, record};
 use crate::demo;
 use crate::error::Error;
 use crate::events::event;
 use crate::exit::EXIT_CODES;
+use crate::files::{apply, export, get, source};
 use crate::nodes::{node, token};
 use crate::operations::{control, explain};
 use crate::placement::cluster;
+use crate::rollouts::rollout;
 use crate::session::Session;
+use crate::wait_command;
 
 /// The commands of the client, noun first.
 #[derive(Debug, Clone, Subcommand)]
@@ -47,6 +51,21 @@ pub enum Command {
     /// Bootstrap tokens by hand: issue, list, show, revoke
     #[command(subcommand, after_help = EXIT_CODES)]
     Token(token::TokenCommand),
+    /// Make everything agree with files, in order; what agrees already is left alone
+    #[command(after_help = EXIT_CODES)]
+    Apply(apply::ApplyArguments),
+    /// Show what `apply` would change; exits with 1 if there is something
+    #[command(after_help = EXIT_CODES)]
+    Diff(apply::FileArguments),
+    /// Show an object as a document that `apply` takes
+    #[command(after_help = EXIT_CODES)]
+    Get(get::GetArguments),
+    /// Write a project as a folder that `apply` takes, without secrets
+    #[command(after_help = EXIT_CODES)]
+    Export(export::ExportArguments),
+    /// Who declares what from files: list, get
+    #[command(subcommand, after_help = EXIT_CODES)]
+    Source(source::SourceCommand),
     /// Who may use the API: create, list, show, rotate, revoke, whoami
     #[command(subcommand, after_help = EXIT_CODES)]
     Key(key::KeyCommand),
@@ -62,6 +81,9 @@ pub enum Command {
     /// What a deletion would take away: delete, get, approve
     #[command(subcommand, after_help = EXIT_CODES)]
     Plan(plan::PlanCommand),
+    /// One change brought to many: list, get, members, pause, resume, abort
+    #[command(subcommand, after_help = EXIT_CODES)]
+    Rollout(rollout::RolloutCommand),
     /// What nobody deletes: list, set, remove, lift
     #[command(subcommand, after_help = EXIT_CODES)]
     Protection(protection::ProtectionCommand),
@@ -74,6 +96,15 @@ pub enum Command {
     /// Explain the state of something: what it waits for, what blocks it, what happens next
     #[command(after_help = EXIT_CODES)]
     Explain(explain::ExplainArguments),
+    /// Show what the node agent of a resource wrote, where its engine keeps it
+    #[command(after_help = EXIT_CODES)]
+    Logs(logs::LogsArguments),
+    /// Wait until resources are in a phase, or until things are deleted
+    ///
+    /// Ends with 6 after the time, with 7 if a resource ends in Failed, with 5 if there is
+    /// none; what is so already, and what is gone already, answers at once.
+    #[command(after_help = EXIT_CODES)]
+    Wait(wait_command::WaitCommandArguments),
     /// Change nothing outside for a while: no apply, no drain, no delete; observing goes on
     #[command(after_help = EXIT_CODES)]
     Freeze(control::FreezeArguments),
@@ -89,6 +120,15 @@ pub enum Command {
     /// List the actions that a freeze or observe-only withholds
     #[command(after_help = EXIT_CODES)]
     Withheld(PageArguments),
+    /// Which server commands use, with which key: add, use, list, show, remove
+    #[command(subcommand, after_help = EXIT_CODES)]
+    Context(context::ContextCommand),
+    /// Keep a key for a server in a context, once the server has accepted it
+    ///
+    /// The key is that of --key-file or SLIPWAY_KEY; without one it is asked for without
+    /// showing it, or read from standard input.
+    #[command(after_help = EXIT_CODES)]
+    Login(login::LoginArguments),
     /// Run the whole story on this machine, check it, and leave no process and no file behind
     #[command(after_help = EXIT_CODES)]
     Demo(demo::DemoArguments),
@@ -109,12 +149,21 @@ pub(crate) const EXAMPLES: &[&[&str]] = &[
     brake::EXAMPLES,
     plan::EXAMPLES,
     protection::EXAMPLES,
+    rollout::EXAMPLES,
     leak::EXAMPLES,
+    apply::EXAMPLES,
+    get::EXAMPLES,
+    export::EXAMPLES,
+    source::EXAMPLES,
     key::EXAMPLES,
     token::EXAMPLES,
     audit::EXAMPLES,
     explain::EXAMPLES,
+    logs::EXAMPLES,
+    wait_command::EXAMPLES,
     control::EXAMPLES,
+    context::EXAMPLES,
+    login::EXAMPLES,
     demo::EXAMPLES,
 ];
 
@@ -130,6 +179,11 @@ impl Command {
             Self::Cluster(command) => cluster::run(session, command).await,
             Self::Node(command) => node::run(session, command).await,
             Self::Token(command) => token::run(session, command).await,
+            Self::Apply(arguments) => Box::pin(apply::run(session, arguments)).await,
+            Self::Diff(arguments) => Box::pin(apply::diff(session, arguments)).await,
+            Self::Get(arguments) => get::run(session, arguments).await,
+            Self::Export(arguments) => Box::pin(export::run(session, arguments)).await,
+            Self::Source(command) => source::run(session, command).await,
             Self::Key(command) => key::run(session, command).await,
             Self::Audit(command) => audit::run(session, command).await,
             Self::Event(command) => event::run(session, command).await,
@@ -137,15 +191,18 @@ impl Command {
             Self::Brake(command) => brake::run(session, command).await,
             Self::Plan(command) => plan::run(session, command).await,
             Self::Protection(command) => protection::run(session, command).await,
+            Self::Rollout(command) => rollout::run(session, command).await,
             Self::Leaks(arguments) => leak::run(session, arguments).await,
             Self::Explain(arguments) => explain::run(session, arguments).await,
+            Self::Logs(arguments) => Box::pin(logs::run(session, arguments)).await,
+            Self::Wait(arguments) => Box::pin(wait_command::run(session, arguments)).await,
             Self::Freeze(arguments) => control::freeze(session, arguments).await,
             Self::Unfreeze(arguments) => control::unfreeze(session, arguments).await,
             Self::Resume(arguments) => control::resume(session, arguments).await,
             Self::Status => control::status(session).await,
             Self::Withheld(page) => control::withheld(session, page).await,
-            // The demo has no session; `run` starts it.
-            Self::Demo(_) => Ok(()),
+            // These have no session; `run` starts them.
+            Self::Demo(_) | Self::Context(_) | Self::Login(_) => Ok(()),
         }
     }
 }
@@ -217,7 +274,7 @@ mod tests {
     fn global_options_stand_anywhere() {
         let line = parse("resource list -o json --server http://x:1 --key k").unwrap();
         assert_eq!(line.options.output, Output::Json);
-        assert_eq!(line.options.server, "http://x:1");
+        assert_eq!(line.options.server.as_deref(), Some("http://x:1"));
         assert_eq!(line.options.key.as_ref().unwrap().expose(), "k");
         assert!(!format!("{line:?}").contains("\"k\""), "a key is not shown");
     }

@@ -36,6 +36,10 @@ pub enum Error {
     EndedInFailed { handle: String, reason: String },
     #[error("`{handle}` is being deleted and will not become Ready")]
     BeingDeleted { handle: String },
+    #[error("the {title} is {state}: {why}")]
+    RolloutStopped { name: String, title: String, state: String, why: String },
+    #[error("the {title} is still {state} after {waited:?}; the server goes on with it")]
+    RolloutUnfinished { name: String, title: String, state: String, waited: Duration },
     /// The command succeeded; only its result could not be written.
     #[error("the result cannot be written: {0}")]
     Output(std::io::Error),
@@ -44,13 +48,41 @@ pub enum Error {
     Faults { code: &'static str, message: String, errors: Vec<FieldError>, exit: Exit },
     #[error("{0}")]
     Demo(String),
+    /// `diff` found something, which it has shown.
+    #[error("the files differ from what is there")]
+    Differs,
     #[error("interrupted; everything that was started has been ended")]
     Interrupted,
+    /// An error of a command whose server or key is from a context.
+    #[error("{error}")]
+    InContext { error: Box<Error>, hint: String },
 }
 
 impl Error {
-    pub fn exit(&self) -> Exit {
+    /// Names the context in the hint where the context may be at fault.
+    pub(crate) fn in_context(self, context: &str) -> Self {
+        let hint = match &self {
+            Self::Unreachable { .. } => format!(
+                "is it running? the context `{context}` names this server; `slipway context list` lists others"
+            ),
+            Self::Problem(problem) if problem.code == "unauthenticated" => format!(
+                "the key of the context `{context}` is not accepted any more; with a new one: slipway login --context {context}"
+            ),
+            _ => return self,
+        };
+        Self::InContext { error: Box::new(self), hint }
+    }
+
+    /// The error itself.
+    fn inner(&self) -> &Self {
         match self {
+            Self::InContext { error, .. } => error,
+            error => error,
+        }
+    }
+
+    pub fn exit(&self) -> Exit {
+        match self.inner() {
             Self::Problem(problem) => match problem.status {
                 401 | 403 => Exit::Unauthenticated,
                 404 => Exit::NotFound,
@@ -62,13 +94,17 @@ impl Error {
             Self::Unreachable { .. } => Exit::Unreachable,
             Self::Usage(_) => Exit::Usage,
             Self::NotFound(_) => Exit::NotFound,
-            Self::TimedOut { .. } | Self::Unsettled { .. } => Exit::TimedOut,
-            Self::EndedInFailed { .. } => Exit::EndedInFailed,
+            Self::TimedOut { .. } | Self::RolloutUnfinished { .. } | Self::Unsettled { .. } => {
+                Exit::TimedOut
+            }
+            Self::EndedInFailed { .. } | Self::RolloutStopped { .. } => Exit::EndedInFailed,
             Self::Unreadable { .. }
             | Self::Declined
             | Self::BeingDeleted { .. }
             | Self::Output(_)
             | Self::Demo(_)
+            | Self::InContext { .. }
+            | Self::Differs
             | Self::Interrupted => Exit::Refused,
         }
     }
@@ -84,33 +120,39 @@ impl Error {
 
     /// Stable, like the server's codes.
     fn code(&self) -> &str {
-        match self {
+        match self.inner() {
             Self::Problem(problem) => &problem.code,
             Self::Unreachable { .. } => "unreachable",
             Self::Unreadable { .. } => "unreadable",
             Self::Usage(_) => "usage",
             Self::NotFound(_) => "not_found",
             Self::Declined => "declined",
-            Self::TimedOut { .. } | Self::Unsettled { .. } => "timed_out",
+            Self::TimedOut { .. } | Self::RolloutUnfinished { .. } | Self::Unsettled { .. } => {
+                "timed_out"
+            }
             Self::EndedInFailed { .. } => "ended_in_failed",
+            Self::RolloutStopped { .. } => "rollout_stopped",
             Self::BeingDeleted { .. } => "being_deleted",
             Self::Output(_) => "output_failed",
             Self::Faults { code, .. } => code,
             Self::Demo(_) => "demo_failed",
-            Self::Interrupted => "interrupted",
+            Self::Differs => "differs",
+            // `inner` leaves no error of a context.
+            Self::Interrupted | Self::InContext { .. } => "interrupted",
         }
     }
 
     /// What to try next, if the message does not say it.
     fn hint(&self) -> Option<String> {
         match self {
+            Self::InContext { hint, .. } => Some(hint.clone()),
             Self::Unreachable { .. } => Some(
                 "is `slipway up` running there? name another server with --server or SLIPWAY_SERVER"
                     .to_owned(),
             ),
             Self::Problem(problem) => match problem.code.as_str() {
                 "unauthenticated" => {
-                    Some("give a key with --key or SLIPWAY_KEY; `slipway up` shows the first one".to_owned())
+                    Some("keep a key with `slipway login`, or give one with SLIPWAY_KEY; `slipway up` shows the first one".to_owned())
                 }
                 "cursor_expired" => {
                     Some("begin after the oldest position that is left, with --after".to_owned())
@@ -124,6 +166,9 @@ impl Error {
             Self::TimedOut { handle, .. } | Self::EndedInFailed { handle, .. } => {
                 Some(format!("see why: slipway resource explain {handle}"))
             }
+            Self::RolloutStopped { name, .. } | Self::RolloutUnfinished { name, .. } => {
+                Some(format!("see why: slipway explain rollout {name}"))
+            }
             Self::Unsettled { .. } => Some("see which: slipway status".to_owned()),
             Self::Unreadable { .. } => {
                 Some("is this a Slipway server, and of a version that this client knows?".to_owned())
@@ -135,7 +180,7 @@ impl Error {
 
     /// The faults of the input.
     fn faults(&self) -> &[FieldError] {
-        match self {
+        match self.inner() {
             Self::Problem(problem) => &problem.errors,
             Self::Faults { errors, .. } => errors,
             _ => &[],
@@ -149,7 +194,7 @@ impl Error {
     }
 
     fn json(&self) -> String {
-        let mut document = match self {
+        let mut document = match self.inner() {
             Self::Problem(problem) => json!(problem),
             _ => json!({
                 "code": self.code(), "message": self.to_string(), "errors": self.faults(),
@@ -164,14 +209,14 @@ impl Error {
     fn text(&self) -> String {
         let faults = self.faults();
         let mut text = format!("error[{}]: ", clean(self.code()));
-        match (self, faults) {
+        match (self.inner(), faults) {
             (Self::Problem(_), [_, _, ..]) => {
                 // Writing to a `String` does not fail.
                 let _ = write!(text, "{} faults; nothing was done", faults.len());
             }
             _ => text.push_str(&clean(&self.to_string())),
         }
-        if let (Self::Problem(problem), [] | [_]) = (self, faults) {
+        if let (Self::Problem(problem), [] | [_]) = (self.inner(), faults) {
             let field = problem.details.as_ref().and_then(|details| details["field"].as_str());
             if let Some(field) = field {
                 let _ = write!(text, "\n  field: {}", clean(field));
@@ -184,7 +229,7 @@ impl Error {
                 let _ = write!(text, "\n  {}: {message}", clean(&fault.field));
             }
         }
-        if let Self::Problem(problem) = self
+        if let Self::Problem(problem) = self.inner()
             && !problem.correlation_id.is_empty()
         {
             let _ = write!(text, "\n  correlation id: {}", clean(&problem.correlation_id));

@@ -28,6 +28,9 @@ pub(crate) trait Row: Serialize {
 
 /// A document that is shown by itself, with all its facts.
 pub(crate) trait Detail: Serialize {
+    /// Its kind, for `-o name`; empty for what has no name.
+    const NOUN: &'static str = "";
+
     fn facts(&self) -> Facts;
 
     /// The deletion that it carries while it is not deleted.

@@ -18,14 +18,18 @@ mod broker;
 mod catalog;
 mod deletion;
 mod events;
+mod files;
 mod nodes;
 mod operations;
 mod placement;
+mod rollouts;
 
+mod context;
 mod demo;
 
 mod arguments;
 mod client;
+mod complete;
 mod error;
 mod examples;
 mod exit;
@@ -37,14 +41,17 @@ mod session;
 mod suggest;
 mod terminal;
 mod wait;
+mod wait_command;
+mod watch;
 
 pub use arguments::{ClientOptions, Output};
 pub use command::Command;
+pub use context::{LocalServer, Remembered, remember_local};
 pub use error::Error;
 pub use examples::with_examples;
 pub use exit::{EXIT_CODES, Exit};
 pub use operations::{KeyProbe, ServerProbe, probe_server};
-pub use output::{agree, facts, fail, present, rows, say, wrap};
+pub use output::{Template, agree, facts, fail, present, rows, say, wrap};
 pub use renderers::{DaemonSet, MachineConfig, Renderers};
 pub use run::{run, run_on};
 pub use terminal::{Terminal, Traits};

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use crate::arguments::ClientOptions;
 use crate::client::Client;
 use crate::command::Command;
+use crate::context::{Connection, commands, login};
 use crate::demo;
 use crate::error::Error;
 use crate::exit::Exit;
@@ -29,6 +30,9 @@ pub async fn run_on(
     let outcome = match command {
         // The demo starts its own server.
         Command::Demo(arguments) => demo::run(&arguments, options.output, terminal).await,
+        // These are about connections, and have none yet.
+        Command::Context(command) => commands::run(command, &options, terminal),
+        Command::Login(arguments) => login::run(arguments, &options, terminal).await,
         command => connected(command, options, renderers, terminal).await,
     };
     // An error of the command itself is more useful than one of its output.
@@ -38,6 +42,8 @@ pub async fn run_on(
     };
     match outcome {
         Ok(()) => Exit::Success,
+        // The difference itself is the result.
+        Err(error @ Error::Differs) => error.exit(),
         Err(error) => {
             terminal.fail(&error, output);
             error.exit()
@@ -51,8 +57,12 @@ async fn connected(
     renderers: Renderers,
     terminal: &mut Terminal,
 ) -> Result<(), Error> {
-    let key = options.secret_key()?;
-    let client = Client::new(&options.server, key, options.ca_file.as_deref())?;
-    let ClientOptions { server, output, .. } = options;
-    command.execute(&mut Session { client, server, output, renderers, terminal }).await
+    let Connection { server, key, ca_file, project, context } = options.connection()?;
+    let client = Client::new(&server, key, ca_file.as_deref())?.in_project(project);
+    let output = options.output;
+    let done = command.execute(&mut Session { client, server, output, renderers, terminal }).await;
+    match context {
+        Some(context) => done.map_err(|error| error.in_context(&context)),
+        None => done,
+    }
 }

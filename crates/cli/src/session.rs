@@ -3,6 +3,7 @@
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use slipway_core::time::Timestamp;
 use slipway_wire::deletion::Deletion;
 use slipway_wire::operations::Explanation;
 
@@ -13,7 +14,7 @@ use crate::deletion::restore;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::kind::{Detail, Kind, Row, details, table};
-use crate::output::{Layout, paint, render};
+use crate::output::{Layout, name_of, paint, render, singular};
 use crate::renderers::Renderers;
 use crate::suggest;
 use crate::terminal::{Terminal, Traits, clean};
@@ -32,6 +33,10 @@ pub(crate) struct Session<'a> {
 
 impl Session<'_> {
     pub(crate) async fn list<K: Kind>(&mut self, wanted: impl Into<Listing>) -> Result<(), Error> {
+        let wanted = wanted.into();
+        if wanted.is_watched {
+            return Box::pin(self.watch::<K>(wanted)).await;
+        }
         self.list_at::<K>(&[K::PATH], wanted).await
     }
 
@@ -165,7 +170,8 @@ impl Session<'_> {
     }
 
     pub(crate) fn show_details<D: Detail>(&mut self, document: &D) {
-        self.show(document, |document, layout| details(document, layout));
+        let now = self.client.server_time();
+        show_details_on(self.terminal, self.output, now, document);
     }
 
     /// Shows a list, and names the quarantined rows that the server left out.
@@ -183,11 +189,8 @@ impl Session<'_> {
 
     /// Shows rows; that there is none is no result, so it is said beside it.
     pub(crate) fn show_all<R: Row>(&mut self, items: &[R], noun: &str) {
-        if items.is_empty() && [Output::Table, Output::Wide].contains(&self.output) {
-            self.terminal.say(&format!("no {noun}"));
-        } else {
-            self.show(&items, |items, width| table(items, width));
-        }
+        let now = self.client.server_time();
+        show_rows_on(self.terminal, self.output, now, items, noun);
     }
 
     /// Shows one document; `table` makes the text for people.
@@ -196,15 +199,59 @@ impl Session<'_> {
         document: &T,
         table: impl FnOnce(&T, Layout) -> String,
     ) {
-        let Traits { width, colours, .. } = self.terminal.traits();
-        let wide = self.output == Output::Wide;
-        let layout = Layout { width, wide, now: self.client.server_time() };
-        let text = render(document, self.output, |document| match colours {
-            true => paint(&table(document, layout)),
-            false => table(document, layout),
-        });
-        self.terminal.print(&text);
+        show_on(self.terminal, self.output, self.client.server_time(), document, table);
     }
+}
+
+/// Shows one document with its facts. `now`: the time of the server, for ages.
+pub(crate) fn show_details_on<D: Detail>(
+    terminal: &mut Terminal,
+    output: Output,
+    now: Option<Timestamp>,
+    document: &D,
+) {
+    match name_of(D::NOUN, document).filter(|_| output == Output::Name) {
+        Some(name) => terminal.print(&name),
+        None => {
+            show_on(terminal, output, now, document, |document, layout| details(document, layout));
+        }
+    }
+}
+
+/// Shows rows of things that are called `noun`, in the plural.
+pub(crate) fn show_rows_on<R: Row>(
+    terminal: &mut Terminal,
+    output: Output,
+    now: Option<Timestamp>,
+    items: &[R],
+    noun: &str,
+) {
+    if items.is_empty() && output.is_for_people() {
+        return terminal.say(&format!("no {noun}"));
+    }
+    let kind = singular(noun);
+    let names: Option<Vec<_>> = items.iter().map(|item| name_of(&kind, item)).collect();
+    match names.filter(|_| output == Output::Name) {
+        Some(names) if names.is_empty() => {}
+        Some(names) => terminal.print(&names.join("\n")),
+        None => show_on(terminal, output, now, &items, |items, layout| table(items, layout)),
+    }
+}
+
+fn show_on<T: Serialize>(
+    terminal: &mut Terminal,
+    output: Output,
+    now: Option<Timestamp>,
+    document: &T,
+    table: impl FnOnce(&T, Layout) -> String,
+) {
+    let Traits { width, colours, .. } = terminal.traits();
+    let layout = Layout { width, wide: output == Output::Wide, now };
+    let text = render(document, output, |document| match colours {
+        true => paint(&table(document, layout)),
+        false => table(document, layout),
+    });
+    terminal.print(&text);
 }
 
 /// Says of the first ids what they are, by an explanation, which also an invalid row has.

@@ -2,11 +2,16 @@
 //! so that tests see what a person would see.
 
 use std::fmt;
-use std::io::{self, BufRead, BufReader, IsTerminal, Write};
+use std::io::{self, BufRead, BufReader, IsTerminal, Read as _, Write};
 use std::os::fd::AsFd;
+
+use slipway_core::secret::Secret;
 
 use crate::arguments::Output;
 use crate::error::Error;
+
+/// Longer than any key.
+const LONGEST_SECRET: u64 = 4_096;
 
 /// The streams of a command, and their traits.
 pub struct Terminal {
@@ -179,6 +184,27 @@ impl Terminal {
         typed.filter(|typed| typed == name).ok_or(Error::Declined)
     }
 
+    /// Reads a secret: from the person, without showing what is typed, or from the input.
+    pub(crate) fn secret(&mut self, question: &str) -> Result<Secret, Error> {
+        let text = if self.traits.asks {
+            let hidden = echo::Hidden::begin();
+            let answer = self.ask(question);
+            drop(hidden);
+            // The line end was not shown either.
+            let _ = writeln!(self.errors);
+            answer.unwrap_or_default()
+        } else {
+            let mut text = String::new();
+            // Nothing that can be read is nothing.
+            let _ = (&mut self.input).take(LONGEST_SECRET).read_to_string(&mut text);
+            text.trim().to_owned()
+        };
+        match text.as_str() {
+            "" => Err(Error::Usage("no key was given; nothing was done".to_owned())),
+            text => Ok(Secret::new(text)),
+        }
+    }
+
     /// Asks for a yes. Anything else, and the end of the input, is a no.
     fn confirm(&mut self, question: &str) -> bool {
         let answer = self.ask(&format!("{question} [y/N]")).unwrap_or_default();
@@ -232,6 +258,33 @@ fn wrap(text: &str, width: usize) -> String {
 /// a line end could forge a line of ours.
 pub(crate) fn clean(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+/// What a person types is not shown meanwhile.
+mod echo {
+    use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
+
+    pub(super) struct Hidden {
+        before: Termios,
+    }
+
+    impl Hidden {
+        /// `None` if standard input is no terminal.
+        pub(super) fn begin() -> Option<Self> {
+            let before = tcgetattr(std::io::stdin()).ok()?;
+            let mut quiet = before.clone();
+            quiet.local_modes.remove(LocalModes::ECHO);
+            tcsetattr(std::io::stdin(), OptionalActions::Flush, &quiet).ok()?;
+            Some(Self { before })
+        }
+    }
+
+    impl Drop for Hidden {
+        fn drop(&mut self) {
+            // If the terminal is gone, nobody sees it.
+            let _ = tcsetattr(std::io::stdin(), OptionalActions::Flush, &self.before);
+        }
+    }
 }
 
 #[cfg(test)]

@@ -108,6 +108,8 @@ fn outcome(resource: &Resource, goal: Goal) -> Option<Result<(), Error>> {
         goal => goal,
     };
     match (Phase::parse(&resource.phase)?, goal) {
+        // Ready with what it was declared as before.
+        (Phase::Ready, Goal::Ready) if resource.update_pending_since.is_some() => None,
         (Phase::Ready, Goal::Ready) | (Phase::Deleted, Goal::Deleted) => Some(Ok(())),
         (Phase::Failed, Goal::Ready) => Some(Err(Error::EndedInFailed {
             handle: handle(),
@@ -126,6 +128,9 @@ fn outcome(resource: &Resource, goal: Goal) -> Option<Result<(), Error>> {
 
 fn describe(resource: &Resource, failure: Option<&Error>) -> String {
     let mut text = clean(&resource.phase);
+    if resource.update_pending_since.is_some() {
+        text.push_str(", update pending");
+    }
     if let Some(blocker) = resource.blockers.first() {
         text = format!("{text} · {}: {}", clean(&blocker.code), clean(&blocker.message));
     }

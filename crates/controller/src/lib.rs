@@ -24,6 +24,7 @@ pub mod readiness;
 pub mod relay;
 pub mod resources;
 pub mod retention;
+pub mod rollouts;
 pub mod status;
 pub mod subscribers;
 pub mod watches;

@@ -27,7 +27,7 @@ pub struct Retention {
     /// Since the resource is gone.
     pub history: Duration,
     /// Since the entry was written, if its subject is gone; since a deletion was purged,
-    /// cancelled or restored, and since a leak was resolved.
+    /// cancelled or restored, a leak was resolved, and a roll-out ended.
     pub audit: Duration,
 }
 
@@ -47,6 +47,7 @@ struct Pruned {
     audit: u64,
     plans: u64,
     deletions: u64,
+    rollouts: u64,
 }
 
 impl RetentionLoop {
@@ -64,6 +65,8 @@ impl RetentionLoop {
     const BATCH: u32 = 500;
     /// Plans in one transaction: each may name ten thousand members.
     const PLANS: u32 = 20;
+    /// Roll-outs likewise.
+    const ROLLOUTS: u32 = 5;
     /// The time that one batch may take; with less lease left, none starts.
     const BATCH_LIMIT: Duration = Duration::from_secs(10);
 
@@ -110,6 +113,12 @@ impl RetentionLoop {
             match store.deletion.deletion_prune(self.retention.audit, Self::BATCH).await? {
                 0 => break,
                 removed => pruned.deletions += removed,
+            }
+        }
+        while time_is_left() {
+            match store.rollouts.rollout_prune(self.retention.audit, Self::ROLLOUTS).await? {
+                0 => break,
+                removed => pruned.rollouts += removed,
             }
         }
         let mut after = None;

@@ -12,9 +12,11 @@ use crate::catalog::CatalogWrite;
 use crate::deletion::DeletionWrite;
 use crate::error::{ErrorKind, Refusal};
 use crate::event::Event;
+use crate::files::FilesWrite;
 use crate::ids::{ClaimToken, ProvisionedResourceId, Revision};
 use crate::nodes::NodesWrite;
 use crate::placement::PlacementWrite;
+use crate::rollouts::RolloutsWrite;
 use crate::subject::{Claimable, Subject};
 use crate::time::Timestamp;
 
@@ -30,6 +32,8 @@ pub enum Write {
     Placement(PlacementWrite),
     Deletion(DeletionWrite),
     Access(AccessWrite),
+    Rollouts(RolloutsWrite),
+    Files(FilesWrite),
     /// All blockers of a subject; replaces the earlier set.
     BlockersReplace(Subject, Vec<Blocker>),
     /// A quiet state change: one more line of the subject's history. One that is
@@ -311,7 +315,7 @@ mod tests {
             why: String::new(),
         };
         let about = About::new(id).of(attempt.project_id()).at(revision.next());
-        let entry = AuditEntry::new("resource.relabel", &Actor::new("loop:test"), about, now);
+        let entry = AuditEntry::new("resource.update", &Actor::new("loop:test"), about, now);
         let announced = Commit {
             writes: vec![Write::Broker(BrokerWrite::AttemptUpdate(attempt.clone())), release],
             events: vec![announce(READY, &attempt, revision.next(), now)],

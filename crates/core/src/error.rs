@@ -44,6 +44,12 @@ closed_set!(
         SubscriptionNotFound => "subscription_not_found",
         NothingToForce => "nothing_to_force",
         NothingToRetry => "nothing_to_retry",
+        /// Failed for good: an update would not be applied, a retry takes the same changes.
+        ResourceFailed => "resource_failed",
+        /// Only another attempt can have another value.
+        ParameterImmutable => "parameter_immutable",
+        /// The objects of this version are of another type.
+        VersionNeedsReplace => "version_needs_replace",
         /// Not a machine that people boot, or nobody requested its deletion.
         NothingToConfirm => "nothing_to_confirm",
         /// Its node still reports, or is being drained.
@@ -52,6 +58,8 @@ closed_set!(
         NotAbandonable => "not_abandonable",
         /// Nothing holds its teardown past the deadline that could keep its external object.
         NotOrphanable => "not_orphanable",
+        /// The output of its node is kept elsewhere, or cannot be read.
+        LogsUnavailable => "logs_unavailable",
         /// No freeze is in force, or nothing is to be resumed.
         NothingToLift => "nothing_to_lift",
         /// Its deletion is forbidden, or that of something in it.
@@ -90,6 +98,14 @@ closed_set!(
         LeakNotRemovable => "leak_not_removable",
         LeakResolved => "leak_resolved",
 
+        RolloutNotFound => "rollout_not_found",
+        /// It ended, or is on its way back.
+        RolloutEnded => "rollout_ended",
+        /// Another one of the same subject has not ended.
+        RolloutUnderWay => "rollout_under_way",
+        /// It would change nothing.
+        RolloutEmpty => "rollout_empty",
+
         ClusterNotFound => "cluster_not_found",
         BlueprintVersionNotFound => "blueprint_version_not_found",
         LabelNotFound => "label_not_found",
@@ -116,6 +132,17 @@ closed_set!(
         /// The project uses another credential of this provider.
         ProviderConfigConflict => "provider_config_conflict",
         IdempotencyKeyReused => "idempotency_key_reused",
+
+        /// Another source wrote the field, with another value.
+        FieldConflict => "field_conflict",
+        /// The field stays as it was made.
+        FieldImmutable => "field_immutable",
+        /// A document that it depends on was not applied.
+        DependencyFailed => "dependency_failed",
+        /// Another document of the request is about the same object.
+        DocumentDuplicate => "document_duplicate",
+        /// No source of this name declared anything.
+        SourceNotFound => "source_not_found",
 
         KeyNotFound => "key_not_found",
         /// Revoked or expired: there is nothing to rotate.

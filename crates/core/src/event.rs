@@ -13,6 +13,7 @@ use uuid::Uuid;
 use crate::broker;
 use crate::deletion;
 use crate::ids::{EventId, ProjectId, Revision};
+use crate::rollouts;
 use crate::subject::Subject;
 use crate::time::Timestamp;
 
@@ -66,7 +67,7 @@ pub(crate) use event_family;
 /// The families of all rooms. Documents, the database's CHECK and the tests
 /// compare themselves with it.
 pub const fn catalog() -> &'static [Family] {
-    &[broker::event::FAMILY, deletion::event::FAMILY]
+    &[broker::event::FAMILY, deletion::event::FAMILY, rollouts::event::FAMILY]
 }
 
 /// One event, ready for the outbox.
@@ -84,8 +85,8 @@ pub struct Event {
     /// What it announces was not proven outside. Part of the envelope: the payload is a
     /// wire contract.
     pub abandoned: bool,
-    /// What a retry changed in the declaration: `version`, `parameters.<name>`. Part of
-    /// the envelope too.
+    /// What an update, a retry or a replacement changed in the declaration: `version`,
+    /// `parameters.<name>`, `labels`. Part of the envelope too.
     pub changed: Vec<String>,
     pub payload: Value,
 }

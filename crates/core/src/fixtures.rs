@@ -93,6 +93,7 @@ pub fn mk_blueprint() -> BlueprintVersion {
             kind: ParameterType::Integer,
             required: false,
             default: Some(json!(0)),
+            immutable: false,
         }])
         .expect("a fixture is valid"),
         injection_strategy: InjectionStrategy::CloudInitUserData,

@@ -125,6 +125,8 @@ typed_id!(/// One request to drain one node.
 typed_id!(DeletionId, SubjectKind::Deletion);
 typed_id!(/// What a deletion would take away, before anybody asks for it.
     PlanId, "deletion_plan");
+typed_id!(/// One change brought to many members.
+    RolloutId, SubjectKind::Rollout);
 typed_id!(EventId, "event");
 typed_id!(AuditEntryId, "audit_entry");
 typed_id!(LeakRecordId, SubjectKind::LeakRecord);

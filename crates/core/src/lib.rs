@@ -33,9 +33,11 @@ pub mod broker;
 pub mod catalog;
 pub mod deletion;
 pub mod events;
+pub mod files;
 pub mod nodes;
 pub mod operations;
 pub mod placement;
+pub mod rollouts;
 
 #[cfg(any(test, feature = "testing"))]
 pub mod fixtures;

@@ -28,6 +28,7 @@ closed_set!(
         LeakRecord => "leak_record",
         ApiKey => "api_key",
         Subscription => "subscription",
+        Rollout => "rollout",
     }
 );
 

@@ -35,7 +35,7 @@ pub fn owned(snapshot: &ResourceSnapshot, settings: &NodeSettings) -> Result<Val
         values.entry(provider_config::PARAMETER.to_owned()).or_insert_with(name);
     }
     let mut spec = Map::new();
-    if !schema.parameters().is_empty() {
+    if !schema.is_empty() {
         spec.insert("parameters".to_owned(), json!(values));
     }
     let tags = cloud_tags(snapshot).tags;

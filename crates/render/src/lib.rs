@@ -30,6 +30,7 @@ pub mod provider_config;
 mod settings;
 pub mod shared;
 pub mod xrd;
+mod xrd_parameters;
 
 pub use composite::RenderedComposite;
 pub use dispatch::{can_inject, composite_of, owned_of};

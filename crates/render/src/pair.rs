@@ -5,13 +5,13 @@
 use serde_json::json;
 use slipway_core::catalog::blueprint::VersionContent;
 use slipway_core::catalog::blueprint_version::{CompositeDefinition, InjectionStrategy, MeshRole};
-use slipway_core::catalog::parameters::{Parameter, ParameterType};
+use slipway_core::catalog::parameters::{ParameterSchema, View};
 use slipway_core::error::{ErrorKind, Refusal};
 
 pub use crate::documents::Fault;
 use crate::injection::{SITE_HELM_VALUES, SITE_PROVIDER_SECRET};
 use crate::xrd::Xrd;
-use crate::{composition, xrd};
+use crate::{composition, xrd, xrd_parameters};
 
 /// Checks the three against each other. Reports all faults at once, so that an
 /// author does not have to publish once per fault.
@@ -41,7 +41,7 @@ pub fn check(content: &VersionContent) -> Result<CompositeDefinition, Vec<Fault>
             ));
         }
     }
-    faults.extend(parameters(content.parameter_schema.parameters(), &xrd));
+    faults.extend(parameters(&content.parameter_schema, &xrd));
     if content.mesh_role == MeshRole::Node {
         faults.extend(site(content.injection_strategy, &xrd));
     }
@@ -61,29 +61,64 @@ pub fn check(content: &VersionContent) -> Result<CompositeDefinition, Vec<Fault>
     Ok(CompositeDefinition { composite_type: xrd.composite_type, cloud_tags })
 }
 
-/// Checks that every parameter that can be supplied reaches the Composition.
-fn parameters(declared: &[Parameter], xrd: &Xrd) -> Vec<Fault> {
+/// Checks that every value that can be supplied reaches the Composition.
+fn parameters(declared: &ParameterSchema, xrd: &Xrd) -> Vec<Fault> {
     if declared.is_empty() {
         return Vec::new();
     }
     let Some(field) = xrd.parameters().filter(xrd::Schema::takes_a_map) else {
         return vec![no_parameters("parameters are declared")];
     };
-    let fault = |parameter: &Parameter| {
-        let at = format!("parameter_schema.{}", parameter.name);
-        let remedy = format!(
-            "declare it below spec.parameters of the XRD as {}, or set x-kubernetes-preserve-unknown-fields there",
-            parameter.kind
-        );
-        match field.field(&parameter.name) {
-            None => Some(Fault::new(at, "is not in the XRD and would be pruned", remedy)),
-            Some(schema) if !schema.takes(parameter.kind) => {
-                Some(Fault::new(at, "is of another type in the XRD", remedy))
-            }
-            Some(_) => None,
-        }
+    let mut faults = Vec::new();
+    fields("parameter_schema", &declared.view(), &field, &mut faults);
+    faults
+}
+
+/// Checks the fields of an object of the schema against those of the XRD.
+fn fields(at: &str, declared: &View<'_>, xrd: &xrd::Schema, faults: &mut Vec<Fault>) {
+    let remedy = |kind: &str| {
+        format!(
+            "declare it below spec.parameters of the XRD{kind}, or set x-kubernetes-preserve-unknown-fields there"
+        )
     };
-    declared.iter().filter_map(fault).collect()
+    for (name, schema) in declared.properties() {
+        let at = format!("{at}.{name}");
+        let kind = schema.kind();
+        let as_kind = if kind == "any" { String::new() } else { format!(" as {kind}") };
+        match xrd.field(name) {
+            None => {
+                let problem = "is not in the XRD and would be pruned";
+                faults.push(Fault::new(at, problem, remedy(&as_kind)));
+            }
+            Some(field) if !schema.types().iter().all(|kind| field.takes(kind)) => {
+                faults.push(Fault::new(at, "is of another type in the XRD", remedy(&as_kind)));
+            }
+            Some(field) => value(&at, &schema, &field, faults),
+        }
+    }
+    if (declared.is_open() || declared.others().is_some()) && xrd.field("any").is_none() {
+        let problem = "takes fields that the XRD does not have and would prune";
+        let remedy =
+            "set `additionalProperties: false`, or x-kubernetes-preserve-unknown-fields in the XRD";
+        faults.push(Fault::new(at, problem, remedy));
+    }
+}
+
+/// Checks what is inside a value.
+fn value(at: &str, declared: &View<'_>, xrd: &xrd::Schema, faults: &mut Vec<Fault>) {
+    if declared.types().contains(&"object") {
+        fields(at, declared, xrd, faults);
+    }
+    if let (Some(items), Some(field)) = (declared.items(), xrd.items()) {
+        let at = format!("{at}[]");
+        match items.types().iter().all(|kind| field.takes(kind)) {
+            true => value(&at, &items, &field, faults),
+            false => {
+                let remedy = format!("declare the items as {} in the XRD", items.kind());
+                faults.push(Fault::new(at, "is of another type in the XRD", remedy));
+            }
+        }
+    }
 }
 
 fn no_parameters(why: &str) -> Fault {
@@ -94,11 +129,29 @@ fn no_parameters(why: &str) -> Fault {
     )
 }
 
+/// The parameters of an author who declares none: those of the XRD. None if the XRD cannot be
+/// read, of which [`check`] says why.
+pub fn parameters_of_xrd(text: &str) -> Result<ParameterSchema, Vec<Fault>> {
+    let parameters = xrd::parse(text).ok().and_then(|xrd| xrd.parameters());
+    let schema = parameters.and_then(|schema| xrd_parameters::translated(&schema));
+    schema.map_or_else(|| Ok(ParameterSchema::default()), ParameterSchema::read).map_err(|faults| {
+        let fault = |refusal: Refusal| {
+            let field = refusal.field.unwrap_or_default();
+            let inner = field.strip_prefix("parameter_schema").unwrap_or_default().to_owned();
+            let problem = refusal.message;
+            let problem = problem.strip_prefix(&format!("`{field}` ")).unwrap_or(&problem);
+            let remedy = "change the XRD, or declare the parameters in the metadata ({\"parameters\": []} for none)";
+            Fault::new(format!("xrd.spec.parameters{inner}"), problem, remedy)
+        };
+        faults.into_iter().map(fault).collect()
+    })
+}
+
 /// Checks that the XRD has the site where the strategy writes the token.
 fn site(strategy: InjectionStrategy, xrd: &Xrd) -> Option<Fault> {
     let (site, keys): (&str, &[&str]) = match strategy {
         InjectionStrategy::CloudInitUserData => {
-            let found = xrd.user_data().is_some_and(|field| field.takes(ParameterType::String));
+            let found = xrd.user_data().is_some_and(|field| field.takes("string"));
             return (!found).then(|| {
                 Fault::new(
                     "xrd.spec.userData",
@@ -116,8 +169,7 @@ fn site(strategy: InjectionStrategy, xrd: &Xrd) -> Option<Fault> {
         return Some(no_parameters(&format!("strategy {strategy} writes below it")));
     };
     let kept = |schema: &xrd::Schema| {
-        let text =
-            |key: &&str| schema.field(key).is_some_and(|value| value.takes(ParameterType::String));
+        let text = |key: &&str| schema.field(key).is_some_and(|value| value.takes("string"));
         schema.takes_a_map() && keys.iter().all(text)
     };
     let found = field.field(site).is_some_and(|schema| kept(&schema));

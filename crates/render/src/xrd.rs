@@ -3,7 +3,6 @@
 
 use serde_json::Value;
 use slipway_core::catalog::blueprint_version::{CompositeScope, CompositeType};
-use slipway_core::catalog::parameters::ParameterType;
 
 use crate::documents::Document;
 pub use crate::documents::Fault;
@@ -63,17 +62,24 @@ impl Schema {
         self.0[PRESERVE_UNKNOWN] == Value::Bool(true)
     }
 
-    /// Whether the schema accepts a value of this type, as far as it says.
-    pub fn takes(&self, kind: ParameterType) -> bool {
+    /// Whether the schema accepts a value of this JSON type, as far as it says.
+    pub fn takes(&self, kind: &str) -> bool {
         let either = self.0["x-kubernetes-int-or-string"] == Value::Bool(true);
-        match (self.0["type"].as_str(), kind) {
-            (None, ParameterType::Boolean) => !either,
-            (None, _) => true,
-            (Some("boolean"), ParameterType::Boolean)
-            | (Some("integer" | "number"), ParameterType::Integer)
-            | (Some("string"), ParameterType::String) => true,
-            (Some(_), _) => false,
+        match self.0["type"].as_str() {
+            None => !either || ["integer", "string"].contains(&kind),
+            Some("number") => ["integer", "number"].contains(&kind),
+            Some(named) => named == kind,
         }
+    }
+
+    /// The schema of the items of an array, if it says something about them.
+    pub fn items(&self) -> Option<Self> {
+        self.0.get("items").map(|items| Self(items.clone()))
+    }
+
+    /// The schema as it is written.
+    pub(crate) const fn as_value(&self) -> &Value {
+        &self.0
     }
 
     /// Whether the schema accepts a map.
@@ -83,7 +89,7 @@ impl Schema {
 
     /// Whether the schema accepts a map from texts to texts, with any key.
     pub fn takes_a_map_of_texts(&self) -> bool {
-        let any_key = self.field("any").is_some_and(|value| value.takes(ParameterType::String));
+        let any_key = self.field("any").is_some_and(|value| value.takes("string"));
         self.takes_a_map() && any_key
     }
 }

@@ -56,6 +56,8 @@ pub(crate) const fn status(kind: ErrorKind, in_path: bool) -> StatusCode {
         | ErrorKind::KeyNotFound
         | ErrorKind::TokenNotFound
         | ErrorKind::PlanNotFound
+        | ErrorKind::RolloutNotFound
+        | ErrorKind::SourceNotFound
         | ErrorKind::RouteNotFound => StatusCode::NOT_FOUND,
         ErrorKind::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
         // A path can address these, and a field can name them.
@@ -77,6 +79,8 @@ pub(crate) const fn status(kind: ErrorKind, in_path: bool) -> StatusCode {
         | ErrorKind::ProviderKindMismatch
         | ErrorKind::EngineNotServed
         | ErrorKind::ParameterValuesInvalid
+        | ErrorKind::ParameterImmutable
+        | ErrorKind::VersionNeedsReplace
         | ErrorKind::PlanMismatch
         | ErrorKind::RegistrationInvalid => StatusCode::UNPROCESSABLE_ENTITY,
         ErrorKind::RevisionStale => StatusCode::PRECONDITION_FAILED,
@@ -98,10 +102,12 @@ pub(crate) const fn status(kind: ErrorKind, in_path: bool) -> StatusCode {
         | ErrorKind::ClaimLost
         | ErrorKind::NothingToForce
         | ErrorKind::NothingToRetry
+        | ErrorKind::ResourceFailed
         | ErrorKind::NothingToReenrol
         | ErrorKind::NothingToConfirm
         | ErrorKind::NotAbandonable
         | ErrorKind::NotOrphanable
+        | ErrorKind::LogsUnavailable
         | ErrorKind::NothingToLift
         | ErrorKind::DrainNotRequested
         | ErrorKind::LeakNotGone
@@ -114,6 +120,9 @@ pub(crate) const fn status(kind: ErrorKind, in_path: bool) -> StatusCode {
         | ErrorKind::SamePerson
         | ErrorKind::NotCancellable
         | ErrorKind::PlanStale
+        | ErrorKind::RolloutEnded
+        | ErrorKind::RolloutUnderWay
+        | ErrorKind::RolloutEmpty
         | ErrorKind::PlanExpired
         | ErrorKind::PlanUsed
         | ErrorKind::NotRestorable
@@ -123,6 +132,10 @@ pub(crate) const fn status(kind: ErrorKind, in_path: bool) -> StatusCode {
         | ErrorKind::ProjectLeaving
         | ErrorKind::Leaving
         | ErrorKind::NotEnrolling
+        | ErrorKind::FieldConflict
+        | ErrorKind::FieldImmutable
+        | ErrorKind::DependencyFailed
+        | ErrorKind::DocumentDuplicate
         | ErrorKind::PublicKeyTaken
         | ErrorKind::NamespaceNotReady
         | ErrorKind::NodeDeregistrationFailed
@@ -251,13 +264,13 @@ fn problem(rejection: &Rejection, instance: String, correlation_id: String) -> P
         code: code.to_owned(),
         message: refusal.message.clone(),
         details: details(refusal),
-        errors: errors(refusal),
+        errors: field_errors(refusal),
         correlation_id,
     }
 }
 
 /// The faults of the input; none if no field is at fault.
-fn errors(refusal: &Refusal) -> Vec<FieldError> {
+pub(crate) fn field_errors(refusal: &Refusal) -> Vec<FieldError> {
     if refusal.field.is_none() && refusal.others().is_empty() {
         return Vec::new();
     }

@@ -12,10 +12,11 @@ use slipway_core::error::{ErrorKind, Refusal};
 use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::error::{self, Rejection};
+use crate::rollouts;
 use crate::routes::{Guard, Route, guard};
 use crate::serve::refuse_overload;
 use crate::state::ServerState;
-use crate::{access, broker, catalog, deletion, events, nodes, operations, placement};
+use crate::{access, broker, catalog, deletion, events, files, nodes, operations, placement};
 use crate::{correlation, health, metrics, openapi};
 
 /// Every route of our API.
@@ -26,8 +27,10 @@ pub static TABLE: LazyLock<Vec<Route>> = LazyLock::new(|| {
         catalog::rows(),
         placement::rows(),
         deletion::rows(),
+        rollouts::rows(),
         access::rows(),
         events::rows(),
+        files::rows(),
         operations::rows(),
     ];
     rooms.into_iter().flatten().collect()
@@ -40,6 +43,7 @@ pub fn router(state: ServerState) -> Router {
             .route("/", get(openapi::home))
             .route("/openapi.json", get(openapi::machines))
             .route("/docs", get(openapi::people))
+            .route(openapi::DOCUMENT_SCHEMA, get(openapi::schema))
             .route("/docs/problems/{code}", get(openapi::problem))
             .nest("/api/v1", api(&state).layer(from_fn(refuse_overload)))
             .nest("/v1", nodes::plexd_routes()),

@@ -169,6 +169,8 @@ pub(crate) enum Subject {
     Api,
     /// docs/blueprint-metadata.schema.json
     Blueprint,
+    /// docs/schemas/slipway.dev-v1.json
+    Documents,
 }
 
 #[derive(Debug, Subcommand)]

@@ -249,6 +249,12 @@ pub(crate) struct Layer {
     #[serde(default)]
     observe_only: bool,
 
+    /// Write no context for this control plane at its first start. None is written in a
+    /// container, as a service, behind a proxy, or if other machines can reach the listener.
+    #[arg(long, env = "SLIPWAY_NO_CONTEXT")]
+    #[serde(default)]
+    no_context: bool,
+
     /// Stop in order when standard input ends, so that this does not outlive
     /// whoever started it.
     #[arg(long, hide = true)]
@@ -380,6 +386,7 @@ pub(crate) struct Config {
     pub(crate) admin_key_name: String,
     pub(crate) admin_key: Option<Secret>,
     pub(crate) observe_only: bool,
+    pub(crate) no_context: bool,
     pub(crate) stop_with_stdin: bool,
     pub(crate) rate: Rate,
     pub(crate) event_log: Option<PathBuf>,
@@ -526,6 +533,7 @@ impl Layer {
             admin_key_name: checked!(name, admin_key_name, "admin"),
             admin_key: layer.admin_key,
             observe_only: layer.observe_only,
+            no_context: layer.no_context,
             stop_with_stdin: layer.stop_with_stdin,
             rate: Rate {
                 per_second: checked!(at_least_one, rate_limit, 100),

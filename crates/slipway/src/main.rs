@@ -23,7 +23,11 @@ use crate::arguments::{Arguments, Command};
 use crate::error::Error;
 
 fn main() -> ExitCode {
-    let (matches, arguments) = match arguments::parse(&std::env::args_os().collect::<Vec<_>>()) {
+    let words: Vec<_> = std::env::args_os().collect();
+    if let Some(exit) = manual::complete(&words) {
+        return exit;
+    }
+    let (matches, arguments) = match arguments::parse(&words) {
         Ok(parsed) => parsed,
         Err(exit) => return exit,
     };
@@ -49,7 +53,7 @@ fn main() -> ExitCode {
 async fn run(arguments: Arguments, matches: &ArgMatches) -> ExitCode {
     let output = arguments.client.output;
     let outcome = match arguments.command {
-        Command::Up(layer) => up::up(layer).await.map(|()| Exit::Success),
+        Command::Up(layer) => up::up(layer, &arguments.client).await.map(|()| Exit::Success),
         Command::Agent(agent) => {
             adapters::log_to_stderr(config::LogFormat::Text);
             let ended = slipway_agent::node::run(agent.into()).await;

@@ -1,20 +1,48 @@
-//! Generates completions, manual pages, `docs/cli.md`, `docs/openapi.json` and
+//! Completes lines for shells, and generates manual pages, `docs/cli.md`, `docs/openapi.json` and
 //! `docs/blueprint-metadata.schema.json`.
 
 mod markdown;
 
+use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::path::Path;
+use std::process::ExitCode;
 
+use clap_complete::CompleteEnv;
+use clap_complete::env::Shells;
 use slipway_cli::Exit;
 
 use crate::arguments::{Subject, command_line};
 use crate::error::Error;
 
+/// A shell that completes sets it to its own name.
+const COMPLETE: &str = "SLIPWAY_COMPLETE";
+
+/// The lines that a shell reads at its start; it then asks this program at each TAB.
 pub(crate) fn completions(shell: clap_complete::Shell) -> Result<Exit, Error> {
     let mut text = Vec::new();
-    clap_complete::generate(shell, &mut command_line(), "slipway", &mut text);
+    let shells = Shells::builtins();
+    let completer = shells.completer(&shell.to_string());
+    let completer = completer.unwrap_or_else(|| unreachable!("every shell has one"));
+    let written =
+        completer.write_registration(COMPLETE, "slipway", "slipway", "slipway", &mut text);
+    written.map_err(Error::io("write the completions"))?;
     print(&text)
+}
+
+/// Answers a shell that completes a line; `None` if none does.
+pub(crate) fn complete(words: &[OsString]) -> Option<ExitCode> {
+    std::env::var_os(COMPLETE)?;
+    let folder = std::env::current_dir().ok();
+    let completed = CompleteEnv::with_factory(command_line)
+        .var(COMPLETE)
+        .try_complete(words.iter().cloned(), folder.as_deref());
+    match completed {
+        Ok(true) => Some(ExitCode::SUCCESS),
+        Ok(false) => None,
+        // A shell that is being typed into is no place for errors.
+        Err(_) => Some(ExitCode::FAILURE),
+    }
 }
 
 /// One page per command, as `slipway-resource-create.1`.
@@ -31,6 +59,9 @@ pub(crate) fn reference(about: Subject) -> Result<Exit, Error> {
         Subject::Cli => commands(),
         Subject::Blueprint => {
             print(format!("{:#}\n", slipway_server::metadata_schema()).as_bytes())
+        }
+        Subject::Documents => {
+            print(format!("{:#}\n", slipway_server::document_schema()).as_bytes())
         }
         Subject::Api => print(format!("{:#}\n", slipway_server::openapi_document()).as_bytes()),
     }

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use async_trait::async_trait;
 use slipway_app::ports::substrate::{
-    Address, Error, HighWaterMark, InventoryPage, InventoryRequest,
+    Address, Error, HighWaterMark, InventoryPage, InventoryRequest, NodeOutput, OutputPart,
 };
 use slipway_app::ports::{Meter, Substrate};
 use slipway_core::broker::holding::Holder;
@@ -107,6 +107,15 @@ impl Substrate for MeteredSubstrate {
     async fn holders(&self, address: &Address) -> Result<Vec<Holder>, Error> {
         let call = self.call("holders");
         call.ended(self.inner.holders(address).await)
+    }
+
+    async fn output(
+        &self,
+        address: &Address,
+        part: OutputPart,
+    ) -> Result<Option<NodeOutput>, Error> {
+        let call = self.call("output");
+        call.ended(self.inner.output(address, part).await)
     }
 
     async fn keep(&self, address: &Address, kept: &[KeepOrder]) -> Result<(), Error> {

@@ -24,9 +24,13 @@ const ORPHAN_AFTER_MS: u64 = 600_000;
 /// engine crossplane.
 fn faults(slug: &str, version: &PublishVersion) -> Vec<FieldError> {
     let slug = Name::parse("slug", slug).err().map(Refusal::from);
+    let undeclared = version.parameter_schema.is_none();
     let (content, faults) = VersionContent::draft(submitted_content(version.clone()));
+    let of_xrd = undeclared.then(|| pair::parameters_of_xrd(&content.xrd));
+    let of_xrd = of_xrd.and_then(Result::err).map(|faults| pair::refusal(&faults));
     let documents = pair::check(&content).err().map(|faults| pair::refusal(&faults));
-    let refusal = Refusal::all(slug.into_iter().chain(faults).chain(documents)).err();
+    let refusals = slug.into_iter().chain(faults).chain(documents).chain(of_xrd);
+    let refusal = Refusal::all(refusals).err();
     let fault = |fault: &Refusal| FieldError {
         field: fault.field.clone().unwrap_or_default(),
         code: fault.kind.code().to_owned(),

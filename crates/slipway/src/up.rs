@@ -5,6 +5,7 @@
 //! port, the data directory, the database), never those of one resource.
 
 mod clusters;
+mod context;
 mod database_wait;
 mod keys;
 mod listeners;
@@ -28,6 +29,7 @@ use slipway_app::deletion::leaks::Finder;
 use slipway_app::permits::{ActionPermits, Permits};
 use slipway_app::ports::{Meter, Stores, Substrate};
 use slipway_app::{Context, Error as AppError};
+use slipway_cli::{ClientOptions, Remembered};
 use slipway_controller::Shutdown;
 use slipway_core::access::rate::Rate;
 use slipway_core::ids::InstallationId;
@@ -44,7 +46,7 @@ use crate::error::Error;
 use crate::metered_substrate::MeteredSubstrate;
 
 /// Runs the control plane until a signal stops it.
-pub(crate) async fn up(layer: Box<Layer>) -> Result<(), Error> {
+pub(crate) async fn up(layer: Box<Layer>, client: &ClientOptions) -> Result<(), Error> {
     let config = layer.resolve(&|name| std::env::var(name).ok())?;
     adapters::log_to_stderr(config.log_format);
     for warning in crate::local::settings::warnings() {
@@ -102,7 +104,8 @@ pub(crate) async fn up(layer: Box<Layer>) -> Result<(), Error> {
     };
     let server_file = config.data_dir.join("server.json");
     let admin_key = seeding::admin_key(&context, &config, worker.name()).await?;
-    greet(&url, admin_key.as_deref()).map_err(Error::io(
+    let kept = context::remember(&config, client, address, admin_key.as_deref()).await;
+    greet(&url, admin_key.as_deref(), kept.as_ref()).map_err(Error::io(
         "show the admin key; start again with SLIPWAY_ADMIN_KEY set to one of your own",
     ))?;
     write_server_file(&server_file, &url).await?;
@@ -206,13 +209,29 @@ async fn remove_server_file(path: &Path) {
     }
 }
 
-fn greet(url: &str, admin_key: Option<&str>) -> std::io::Result<()> {
+fn greet(url: &str, admin_key: Option<&str>, kept: Option<&Remembered>) -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
     writeln!(out, "slipway is up at {url}")?;
     if let Some(key) = admin_key {
-        writeln!(out, "\nThis admin key is shown once:\n\n    export SLIPWAY_KEY={key}")?;
-        writeln!(out, "    export SLIPWAY_SERVER={url}")?;
-        writeln!(out, "\nThen, in another terminal:\n")?;
+        writeln!(out, "\nThis admin key is shown once:\n")?;
+        match kept {
+            Some(Remembered { name, is_current, path }) => {
+                writeln!(out, "  {key}\n")?;
+                writeln!(out, "The context `{name}` has it, too, in {}.", path.display())?;
+                if !is_current {
+                    writeln!(
+                        out,
+                        "Another context is the current one, and stays it until you run:\n"
+                    )?;
+                    writeln!(out, "    slipway context use {name}")?;
+                }
+                writeln!(out, "\nIn another terminal:\n")?;
+            }
+            None => {
+                writeln!(out, "    export SLIPWAY_KEY={key}\n    export SLIPWAY_SERVER={url}")?;
+                writeln!(out, "\nThen, in another terminal:\n")?;
+            }
+        }
         writeln!(out, "    slipway resource create --handle web-1 --blueprint local-node --wait")?;
         writeln!(out, "    slipway resource explain web-1")?;
         writeln!(out, "    slipway resource delete web-1 --yes --wait\n")?;

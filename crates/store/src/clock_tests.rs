@@ -63,6 +63,10 @@ const TIMES: &[(Role, &str, &[&str])] = &[
     (Role::Promise, "deletion_brakes", &["released_until"]),
     (Role::Happened, "deletion_plans", &["planned_at", "approved_at"]),
     (Role::Promise, "deletion_plans", &["expires_at", "approved_until"]),
+    (Role::Happened, "rollouts", &["requested_at", "ended_at"]),
+    // How long a member may take counts from it.
+    (Role::Start, "rollout_members", &["changed_at"]),
+    (Role::Happened, "declared_objects", &["updated_at"]),
     (Role::Happened, "leak_records", &["found_at", "removal_requested_at", "resolved_at"]),
     (Role::Start, "leak_records", &["last_seen_at"]),
     (Role::Start, "leak_suspicions", &["first_seen_at", "last_seen_at"]),

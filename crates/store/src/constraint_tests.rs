@@ -53,6 +53,10 @@ const ROWS: &[&str] = &[
      VALUES ('x', $1, 'x', 'x', 'x')",
     "INSERT INTO deletion_plans (id, kind, target_id, name, planned_by, expires_at, digest, \
      members, shown) VALUES ($1, 'x', $1, 'x', 'x', AT, 'x', '[]', '{}')",
+    "INSERT INTO rollouts (id, purpose, subject_kind, subject_id, name, change, strategy, state, \
+     requested_by, reason) VALUES ($1, 'x', 'x', $1, 'x', '{}', '{}', 'x', 'x', 'x')",
+    "INSERT INTO rollout_members (rollout_id, subject_kind, subject_id, name, wave, position, \
+     state, before) VALUES ($1, 'x', $1, 'x', 0, 0, 'x', '{}')",
     "INSERT INTO outbox_events (id, aggregate_kind, aggregate_id, revision, event_type, \
      project_id, payload) VALUES ($1, 'x', $1, 1, 'x.X', $1, '{}')",
     "INSERT INTO installation (id) VALUES ($1)",
@@ -292,7 +296,7 @@ async fn both_databases_have_the_same_constraints() {
 /// An event type is `family.Name`, and its family is a room.
 #[test]
 fn each_event_type_of_core_belongs_to_a_room() {
-    const ROOMS: [&str; 11] = [
+    const ROOMS: [&str; 12] = [
         "broker",
         "nodes",
         "catalog",
@@ -301,6 +305,7 @@ fn each_event_type_of_core_belongs_to_a_room() {
         "access",
         "events",
         "operations",
+        "rollouts",
         "fleet",
         "tenants",
         "topology",

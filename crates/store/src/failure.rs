@@ -13,6 +13,8 @@ pub(crate) enum Failure {
     Database(sqlx::Error),
     /// A rule, or the state of a row, refused it.
     Refused(Refusal),
+    /// A dry run would have written something.
+    DryRun,
     NotFound {
         kind: &'static str,
     },
@@ -39,7 +41,7 @@ impl OperationError for Failure {
     fn database_error(&self) -> Option<&sqlx::Error> {
         match self {
             Self::Database(error) => Some(error),
-            Self::Refused(_) | Self::NotFound { .. } | Self::Corrupt { .. } => None,
+            Self::Refused(_) | Self::DryRun | Self::NotFound { .. } | Self::Corrupt { .. } => None,
         }
     }
 }
@@ -58,6 +60,7 @@ impl From<Failure> for Error {
         match failure {
             Failure::Database(error) => of_database(&error),
             Failure::Refused(refusal) => Self::Refused(refusal),
+            Failure::DryRun => Self::DryRun,
             Failure::NotFound { kind } => Self::NotFound { kind },
             Failure::Corrupt { id, fault } => Self::Corrupt { id, reason: fault.to_string() },
         }

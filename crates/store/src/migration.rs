@@ -93,6 +93,9 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
     migration!(23, "broker_kept_outside", "0023_broker_kept_outside", min_reader: 23),
     // Asks for the approval of a second person, which an older reader would not.
     migration!(24, "deletion_approvals", "0024_deletion_approvals", min_reader: 24),
+    migration!(25, "deletion_reads", "0025_deletion_reads", min_reader: 24),
+    migration!(26, "rollouts", "0026_rollouts", min_reader: 24),
+    migration!(27, "files", "0027_files", min_reader: 24),
 ];
 
 /// The first migration of every database that a development version made before

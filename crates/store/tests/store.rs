@@ -45,8 +45,10 @@ impl Sqlite {
 
 /// The number of migrations, by their scripts.
 fn migrations() -> usize {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/migrations/sqlite");
-    let scripts = std::fs::read_dir(folder).expect("the scripts").map(|entry| entry.expect("one"));
+    // Relative to the package, where a test starts: a path from the build may be gone.
+    let scripts = std::fs::read_dir("migrations/sqlite")
+        .expect("the scripts")
+        .map(|entry| entry.expect("one"));
     scripts.filter(|entry| entry.file_name().to_string_lossy().ends_with(".up.sql")).count()
 }
 
@@ -88,6 +90,45 @@ async fn postgres_conforms() {
     let mut connection = sqlx::PgConnection::connect(database.url()).await.expect("a connection");
     let row = sqlx::query(BOUND_KEYS).fetch_one(&mut connection).await.expect("a count");
     assert_bound_keys(row.get("found"), row.get("named"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn sqlite_applies_files() {
+    let sqlite = Sqlite::new();
+    Box::pin(testing::files(sqlite.open().await)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn postgres_applies_files() {
+    let Some(database) = postgres("files").await else {
+        return;
+    };
+    Box::pin(testing::files(open_postgres(&database).await)).await;
+}
+
+/// Sequences of the model of files; a failure names the seed.
+const FOLDERS: u64 = 3;
+
+async fn files_are_as_the_model_says(stores: Stores) {
+    let dice = |seed| {
+        let mut random = Random::new(seed);
+        Box::new(move |below| random.between(0, below)) as testing::Dice
+    };
+    Box::pin(testing::files_model(stores, (1..=FOLDERS).map(dice))).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn sqlite_ends_with_what_the_folders_say() {
+    let sqlite = Sqlite::new();
+    files_are_as_the_model_says(sqlite.open().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn postgres_ends_with_what_the_folders_say() {
+    let Some(database) = postgres("folders").await else {
+        return;
+    };
+    files_are_as_the_model_says(open_postgres(&database).await).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

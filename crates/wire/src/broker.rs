@@ -62,6 +62,9 @@ pub struct Resource {
     pub deleted_at: Option<String>,
     /// The deletion that takes it down, if one was asked for.
     pub deletion_id: Option<String>,
+    /// Since when an update waits to reach the substrate; absent if none does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub update_pending_since: Option<String>,
     pub attempt: Attempt,
     pub node: Option<Node>,
     pub blockers: Vec<Blocker>,
@@ -160,6 +163,62 @@ pub struct HistoryEntry {
     pub why: String,
 }
 
+/// `PATCH /api/v1/resources/{id}`. What is not named stays as declared.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct UpdateResource {
+    /// Another version of the same blueprint.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// New values; `null` takes a value away, and what is not named stays.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub parameters: BTreeMap<String, Value>,
+    /// All labels, in place of those that it has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub labels: Option<BTreeMap<String, String>>,
+}
+
+/// The resource with what an update changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct UpdatedResource {
+    #[serde(flatten)]
+    pub resource: Resource,
+    /// Nothing was written: the resource is as it was.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub dry_run: bool,
+    /// The difference field by field; empty if there is none.
+    #[serde(default)]
+    #[schema(required = true)]
+    pub changes: Vec<FieldChange>,
+}
+
+/// One field before and after; absent where it has no value.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct FieldChange {
+    /// Its path, such as `version`, `parameters.<name>` or `labels.<key>`.
+    pub field: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<Value>,
+}
+
+/// `POST /api/v1/resources/{id}/replace`.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Replace {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(min_length = 1, max_length = 500)]
+    pub reason: Option<String>,
+    /// Another version of the blueprint for the next attempt; the same if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// New values for the next attempt; `null` takes a value away, and what is not named
+    /// stays.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub parameters: BTreeMap<String, Value>,
+}
+
 /// `POST /api/v1/resources/{id}/retry`.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -194,6 +253,16 @@ pub struct Orphan {
     /// Only say what would be kept; nothing is recorded.
     #[serde(default)]
     pub dry_run: bool,
+}
+
+/// What the node of a resource wrote: whole lines, the newest last.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Logs {
+    pub text: String,
+    /// Where what comes later begins.
+    pub next_offset: u64,
+    /// More was asked for than one answer has.
+    pub truncated: bool,
 }
 
 /// What is kept outside on purpose, and what holds the teardown.

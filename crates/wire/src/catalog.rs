@@ -186,7 +186,46 @@ pub struct Blueprint {
     pub deletion_id: Option<String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+/// The parameters that a declaration may give: a JSON Schema (2020-12) of type object, or
+/// the short form with a list. The server reads it, so that all faults are named at once.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ParameterSchema(pub Map<String, Value>);
+
+/// The two forms of a parameter schema, for the description of the API.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(untagged)]
+#[schema(as = ParameterSchema)]
+pub enum ParameterForm {
+    List(ParameterList),
+    Schema(JsonSchema),
+}
+
+/// The short form: parameters of three types.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ParameterList {
+    pub parameters: Vec<Parameter>,
+}
+
+/// A JSON Schema (2020-12). Besides the keywords of the standard, `x-immutable: true` on a
+/// property means that it cannot change in place.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct JsonSchema {
+    #[serde(rename = "type")]
+    pub kind: ObjectType,
+    #[schema(value_type = Option<Object>)]
+    pub properties: Option<Map<String, Value>>,
+    pub required: Option<Vec<String>>,
+}
+
+#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ObjectType {
+    Object,
+}
+
+#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ParameterType {
     Boolean,
@@ -194,7 +233,7 @@ pub enum ParameterType {
     String,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Parameter {
     pub name: String,
@@ -202,15 +241,12 @@ pub struct Parameter {
     pub kind: ParameterType,
     #[serde(default)]
     pub required: bool,
+    /// Cannot change in place.
+    #[serde(default)]
+    pub immutable: bool,
     /// Only on optional ones, and of that type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default: Option<Value>,
-}
-
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ParameterSchema {
-    pub parameters: Vec<Parameter>,
 }
 
 /// `POST /api/v1/blueprints/{blueprint}/versions`.
@@ -222,8 +258,10 @@ pub struct PublishVersion {
     pub xrd: String,
     #[serde(default)]
     pub composition: String,
-    #[serde(default)]
-    pub parameter_schema: ParameterSchema,
+    /// For engine crossplane taken from the XRD if not given; none for the others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<ParameterForm>)]
+    pub parameter_schema: Option<ParameterSchema>,
     /// `cloud-init-user-data`, `helm-values` or `provider-secret`.
     pub injection_strategy: String,
     /// `node` if not given, or `standalone`.
@@ -263,9 +301,10 @@ pub struct Metadata {
     pub provider_kinds: Vec<String>,
     /// How the bootstrap token gets to the node.
     pub injection_strategy: String,
-    /// The parameters that a declaration may give; none if not given.
-    #[serde(default)]
-    pub parameter_schema: ParameterSchema,
+    /// The parameters that a declaration may give; those of the XRD if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<ParameterForm>)]
+    pub parameter_schema: Option<ParameterSchema>,
     /// Whether a node enrols for it; `node` if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mesh_role: Option<String>,
@@ -279,6 +318,7 @@ pub struct BlueprintVersion {
     pub version: String,
     pub xrd: String,
     pub composition: String,
+    #[schema(value_type = ParameterForm)]
     pub parameter_schema: ParameterSchema,
     pub injection_strategy: String,
     pub mesh_role: String,

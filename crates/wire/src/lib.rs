@@ -17,6 +17,8 @@ pub mod broker;
 pub mod catalog;
 pub mod deletion;
 pub mod events;
+pub mod files;
 pub mod nodes;
 pub mod operations;
 pub mod placement;
+pub mod rollouts;

@@ -29,12 +29,13 @@ The chores of a contributor.
                                  an operation unless said; it comes from PyPI
   cargo xtask soak [OPTION...]   real control planes under a random schedule of
                                  requests and faults; `soak --help` has the options
-  cargo xtask bench broker|crossplane|deletion|enrol|freeze|lists [--quick]
-                                 the figures of the resource loop, of composites on a
-                                 real API server, of enrolments into one project, of
-                                 resources that wait under a freeze, or of lists of
-                                 100,000 resources; release build, the last line is
-                                 one JSON object
+  cargo xtask bench apply|broker|crossplane|deletion|enrol|freeze|lists [--quick]
+                                 the figures of documents from files, of the
+                                 resource loop, of composites on a real API server,
+                                 of enrolments into one project, of resources that
+                                 wait under a freeze, or of lists of 100,000
+                                 resources; release build, the last line is one JSON
+                                 object
 
 Exit codes: 0 all is well, 1 something failed, 2 the call cannot be carried out
 as it is (unknown command, something to install first).
@@ -136,7 +137,7 @@ impl<'a> Request<'a> {
             ("bench", arguments @ [bench, quick @ ..])
                 if matches!(
                     bench.as_str(),
-                    "broker" | "crossplane" | "deletion" | "enrol" | "freeze" | "lists"
+                    "apply" | "broker" | "crossplane" | "deletion" | "enrol" | "freeze" | "lists"
                 ) && matches!(quick, [] | [_])
                     && quick.iter().all(|word| word == "--quick") =>
             {

@@ -20,6 +20,7 @@ pub fn run(root: &Path) -> anyhow::Result<Verdict> {
         ("cli", "docs/cli.md"),
         ("api", "docs/openapi.json"),
         ("blueprint", "docs/blueprint-metadata.schema.json"),
+        ("documents", "docs/schemas/slipway.dev-v1.json"),
     ];
     for (about, path) in generated {
         let output = Command::new(&program)

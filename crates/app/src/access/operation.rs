@@ -47,10 +47,13 @@ macro_rules! operations {
 operations! {
     // operation            least    reach        audited as
     ResourceRead            Viewer   Project      -;
+    // What a node writes may say more than its declaration.
+    ResourceLogs            Operator Project      -;
     ResourceDeclare         Operator Project      "resource.declare";
-    ResourceRelabel         Operator Project      "resource.relabel";
+    ResourceUpdate          Operator Project      "resource.update";
     ResourceDelete          Operator Project      "resource.delete";
     ResourceRetry           Operator Project      "resource.retry";
+    ResourceReplace         Operator Project      "resource.replace";
     ResourceReenrol         Operator Project      "resource.reenrol";
     ResourceConfirmGone     Operator Project      "resource.confirm_gone";
     ResourceAbandon         Admin    Project      "resource.abandon";
@@ -121,6 +124,13 @@ operations! {
     LeakResolve             Operator Installation "leak.resolve";
     LeakRemove              Operator Installation "leak.remove";
 
+    RolloutRead             Viewer   Project      -;
+    RolloutStart            Operator Project      "rollout.start";
+    RolloutPause            Operator Project      "rollout.pause";
+    RolloutResume           Operator Project      "rollout.resume";
+    RolloutAbort            Operator Project      "rollout.abort";
+    RolloutRollBack         Operator Project      "rollout.roll_back";
+
     KeyShowOwn              Viewer   Shared       -;
     KeyRead                 Admin    Project      -;
     KeyCreate               Admin    Project      "api_key.create";
@@ -131,6 +141,11 @@ operations! {
     EventRead               Viewer   Project      -;
     SubscriptionRead        Viewer   Installation -;
     SubscriptionRemove      Admin    Installation "subscription.remove";
+
+    // Every object is audited by the use-case that changes it.
+    FilesApply              Operator Project      -;
+    DocumentRead            Viewer   Project      -;
+    SourceRead              Viewer   Project      -;
 
     LoopRead                Viewer   Installation -;
     ControlRead             Viewer   Shared       -;

@@ -12,11 +12,12 @@ use std::time::Duration;
 
 use slipway_core::blocker::{BlockerCode, DeregistrationSeam};
 use slipway_core::broker::history::HistoryBounds;
-use slipway_core::broker::retry::RetrySnapshot;
+use slipway_core::broker::redeclare::RedeclareSnapshot;
 use slipway_core::broker::snapshot::{DeclareSnapshot, ResourceSnapshot};
 use slipway_core::catalog::label::LabelSelector;
-use slipway_core::commit::{Recorded, Release};
+use slipway_core::commit::{Commit, Recorded, Release};
 use slipway_core::deletion::door::{DoorInput, Doored};
+use slipway_core::error::Refusal;
 use slipway_core::ids::{
     ClaimToken, NodeId, Partition, ProjectId, ProvisionedResourceId, ResourceId,
 };
@@ -51,9 +52,9 @@ pub struct DeclareKey {
     pub credential: Option<String>,
 }
 
-/// The resource of a retry that corrects its declaration.
+/// The resource whose declaration is corrected.
 #[derive(Debug, Clone)]
-pub struct RetryKey {
+pub struct RedeclareKey {
     pub resource: ResourceId,
     /// The version that it already has if not named.
     pub version: Option<String>,
@@ -130,7 +131,12 @@ pub struct HistoryTrimmed {
 pub type ResourceRule<'a> = Rule<'a, ResourceSnapshot>;
 pub type ResourceDeletionRule<'a> = Rule<'a, Doored<ResourceSnapshot>>;
 pub type DeclareRule<'a> = Rule<'a, DeclareSnapshot>;
-pub type RetryRule<'a> = Rule<'a, RetrySnapshot>;
+
+/// The same about the key with this number.
+pub type DeclarationsRule<'a> =
+    dyn FnMut(usize, &DeclareSnapshot) -> Result<Commit, Refusal> + Send + 'a;
+pub type RedeclareRule<'a> = Rule<'a, RedeclareSnapshot>;
+pub type ReplaceRule<'a> = Rule<'a, Doored<RedeclareSnapshot>>;
 
 port! {
 /// Everything about resources and attempts.
@@ -142,11 +148,27 @@ pub trait BrokerStore, intercepted by BrokerIntercept {
         rule: &mut DeclareRule<'_>,
     ) -> Result<(), Error>;
 
+    /// The same for many declarations, each as if it were alone, in their order; few
+    /// transactions for all of them. The rule gets the number of the key.
+    async fn decide_declarations(
+        &self,
+        keys: &[DeclareKey],
+        rule: &mut DeclarationsRule<'_>,
+    ) -> Result<Vec<Result<(), Error>>, Error>;
+
     /// Decides about an existing resource, its row locked.
     async fn decide(&self, key: ResourceKey, rule: &mut ResourceRule<'_>) -> Result<(), Error>;
 
     /// The same, with what its corrected declaration is checked against.
-    async fn decide_retry(&self, key: &RetryKey, rule: &mut RetryRule<'_>) -> Result<(), Error>;
+    async fn decide_redeclaration(&self, key: &RedeclareKey, rule: &mut RedeclareRule<'_>) -> Result<(), Error>;
+
+    /// The same at the door that a deletion passes.
+    async fn decide_replacement(
+        &self,
+        key: &RedeclareKey,
+        input: DoorInput,
+        rule: &mut ReplaceRule<'_>,
+    ) -> Result<(), Error>;
 
     /// Decides about the deletion of one resource.
     async fn decide_deletion(
@@ -255,6 +277,18 @@ pub trait BrokerStore, intercepted by BrokerIntercept {
     async fn partition_holders(&self, partition: Partition) -> Result<Vec<(String, u64)>, Error>;
 
     async fn resource_fetch(&self, id: ResourceId) -> Result<Option<ResourceSnapshot>, Error>;
+
+    /// These resources with their current attempts; unknown ids are left out.
+    async fn resource_load(
+        &self,
+        ids: &[ResourceId],
+    ) -> Result<Vec<Result<ResourceSnapshot, CorruptRow>>, Error>;
+
+    /// The resources, not deleted, that have these handles in these projects.
+    async fn resource_named(
+        &self,
+        handles: &[(ProjectId, String)],
+    ) -> Result<Vec<Result<ResourceSnapshot, CorruptRow>>, Error>;
 
     async fn resource_list(
         &self,

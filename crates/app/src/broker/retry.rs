@@ -1,6 +1,7 @@
 //! Retrying a failed attempt, as it was declared or with corrections.
 
-use slipway_core::broker::retry::{self, Corrections, RetrySnapshot};
+use slipway_core::broker::redeclare::{Corrections, RedeclareSnapshot};
+use slipway_core::broker::retry;
 use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::broker::transition::transitions;
 use slipway_core::commit::Commit;
@@ -9,7 +10,7 @@ use slipway_core::text::{Reason, check_reference};
 
 use crate::access::authorise::{Caller, Operation, authorise};
 use crate::access::reach;
-use crate::broker::port::{ResourceKey, RetryKey};
+use crate::broker::port::{RedeclareKey, ResourceKey};
 use crate::{Context, Error};
 
 /// Takes the attempt down in order; then the next attempt follows, with the corrections.
@@ -40,8 +41,8 @@ pub async fn retry(
         };
         store.decide(ResourceKey::Resource(id), &mut rule).await?;
     } else {
-        let key = RetryKey { resource: id, version: corrections.version.clone() };
-        let mut rule = |snapshot: &RetrySnapshot| {
+        let key = RedeclareKey { resource: id, version: corrections.version.clone() };
+        let mut rule = |snapshot: &RedeclareSnapshot| {
             let commit = retry::request_corrected(
                 snapshot,
                 corrections,
@@ -52,7 +53,7 @@ pub async fn retry(
             )?;
             Ok(noted(commit, &snapshot.resource))
         };
-        store.decide_retry(&key, &mut rule).await?;
+        store.decide_redeclaration(&key, &mut rule).await?;
     }
     tracing::info!(resource_id = %id, corrected = !corrections.is_empty(), "retry accepted");
     context.meter.transitioned(&transitioned);

@@ -135,15 +135,25 @@ pub async fn publish(
     request: Option<Request>,
 ) -> Result<BlueprintVersionId, Error> {
     let actor = authorise(caller, Operation::BlueprintPublish)?;
+    let undeclared = given.parameters.is_none();
     let (content, faults) = VersionContent::draft(given);
     // Checked before the transaction, since it takes a while; whether the
     // result matters depends on the engine, which is known only inside.
-    let documents = pair::check(&content).map_err(|faults| pair::refusal(&faults));
+    let of_xrd = undeclared.then(|| pair::parameters_of_xrd(&content.xrd)).transpose();
+    let (of_xrd, documents) = match (of_xrd, pair::check(&content)) {
+        (Ok(of_xrd), documents) => (of_xrd, documents),
+        (Err(more), documents) => {
+            (None, Err(documents.err().into_iter().flatten().chain(more).collect()))
+        }
+    };
+    let documents = documents.map_err(|faults: Vec<_>| pair::refusal(&faults));
     let fresh = BlueprintVersionId::new(context.entropy.uuid());
     let record = record(context, request, fresh.as_uuid());
     let mut id = fresh;
     let mut rule = |snapshot: &BlueprintSnapshot| -> Result<Commit, Refusal> {
-        let published = blueprint::publish(snapshot, fresh, &content, &faults, &documents, &actor)?;
+        let taken = of_xrd.as_ref().map(|of| blueprint::taking_parameters(snapshot, &content, of));
+        let content = taken.as_ref().unwrap_or(&content);
+        let published = blueprint::publish(snapshot, fresh, content, &faults, &documents, &actor)?;
         id = published.id;
         // The key is bound to the published version, whoever published it.
         let record =

@@ -67,6 +67,12 @@ pub trait CatalogStore of (Project, Cloud, Credential, Blueprint, LabelDefinitio
         page: Page<CloudCredentialId>,
     ) -> Result<Listed<(CredentialAssignment, Credential)>, Error>;
 
+    /// Every assignment of these projects.
+    async fn credential_assignments_of(
+        &self,
+        projects: &[ProjectId],
+    ) -> Result<Vec<CredentialAssignment>, Error>;
+
     /// By id, or by the text of the version.
     async fn version_fetch(
         &self,

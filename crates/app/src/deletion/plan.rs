@@ -3,9 +3,10 @@
 
 use std::time::Duration;
 
+use futures::future::join_all;
 use slipway_core::access::audit::Actor;
 use slipway_core::broker::delete;
-use slipway_core::broker::observation::CompositeReport;
+use slipway_core::broker::holding::Holder;
 use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::catalog::blueprint::Blueprint;
 use slipway_core::catalog::cloud::Cloud;
@@ -37,7 +38,7 @@ use crate::kind::StoredKind;
 use crate::ports::store::Page;
 use crate::{Context, Error};
 
-/// Composites that are observed for a plan; of more it shows what the rows know.
+/// Composites whose objects are read for a plan; of more it shows what the rows know.
 const OBSERVED: u32 = 20;
 /// How long a plan waits for them.
 const OBSERVED_WITHIN: Duration = Duration::from_secs(3);
@@ -194,24 +195,24 @@ async fn composed(finder: &Finder, target: Subject, cascade: bool) -> Result<Com
         _ => Vec::new(),
     };
     let snapshots: Vec<ResourceSnapshot> = found;
-    let reports = finder.observed_all(&snapshots, OBSERVED_WITHIN).await;
+    let asked = snapshots.iter().map(|snapshot| finder.holders_of(snapshot, OBSERVED_WITHIN));
+    let answers = join_all(asked).await;
     let mut composed = Composed::default();
-    for (snapshot, report) in snapshots.iter().zip(reports) {
+    for (snapshot, answer) in snapshots.iter().zip(answers) {
         let name = snapshot.attempt.xr_name().to_owned();
-        match report {
-            CompositeReport::Present(live) => {
-                let objects = live.evidence["composed"].as_array().into_iter().flatten();
-                let objects: Vec<_> =
-                    objects.filter_map(|object| object.as_str().map(str::to_owned)).collect();
+        let problem = match answer {
+            Some(Ok(found)) => {
+                // The first is the composite itself.
+                let objects: Vec<_> = found.iter().skip(1).map(Holder::composed).collect();
                 if !objects.is_empty() {
                     composed.objects.insert(name, objects);
                 }
+                continue;
             }
-            CompositeReport::Absent => {}
-            CompositeReport::Unknown { reason } | CompositeReport::Foreign { reason } => {
-                composed.missing.get_or_insert_with(|| format!("{name}: {reason}"));
-            }
-        }
+            Some(Err(problem)) => problem,
+            None => "this control plane does not serve its cluster".to_owned(),
+        };
+        composed.missing.get_or_insert_with(|| format!("{name}: {problem}"));
     }
     Ok(composed)
 }

@@ -1,6 +1,6 @@
 //! Purging what is past its retention, and by hand.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use slipway_core::blocker::BlockerCode;
 use slipway_core::deletion::purge::{self, PurgeSnapshot, Trigger, Withheld};
@@ -27,6 +27,9 @@ const RECHECK: Duration = Duration::from_secs(3_600);
 pub const BATCH: u32 = 50;
 /// Batches in one pass: what else is due waits no longer than that.
 const BATCHES: usize = 20;
+/// How many times as long as a batch the rest after it is.
+const RESTS: u32 = 3;
+const REST_MAX: Duration = Duration::from_millis(500);
 
 impl Runner {
     /// Begins the purges that are due, and takes those that run further.
@@ -100,6 +103,7 @@ impl Runner {
         let store = &self.context().stores.deletion;
         while *batches < BATCHES {
             *batches += 1;
+            let begun = Instant::now();
             let step = store.purge_batch(id, BATCH).await?;
             if step.withheld {
                 passed.withheld = true;
@@ -112,9 +116,16 @@ impl Runner {
                 tracing::info!(deletion_id = %id, "purged a deletion");
                 return Ok(());
             }
+            rest(begun.elapsed()).await;
         }
         Ok(())
     }
+}
+
+/// After a batch that took this long: nobody waits for a purge, and whoever reads or writes
+/// beside it has most of the database to themselves.
+pub async fn rest(took: Duration) {
+    tokio::time::sleep((took * RESTS).min(REST_MAX)).await;
 }
 
 /// What a purge by hand asks for.

@@ -9,11 +9,14 @@ use serde_json::{Value, json};
 use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::catalog::project::Project;
 use slipway_core::error::{ErrorKind, Refusal};
-use slipway_core::ids::{ClusterId, InvalidId, ProjectId, ProvisionedResourceId, ResourceId};
+use slipway_core::ids::{
+    ClusterId, InvalidId, ProjectId, ProvisionedResourceId, ResourceId, RolloutId,
+};
 use slipway_core::operations::explain::{self, ClusterFacts, Timeouts};
 use slipway_core::operations::explanation::{AttemptLine, ExplainedKind, Explanation};
 use slipway_core::operations::reference;
 use slipway_core::placement::cluster::Cluster;
+use slipway_core::rollouts::record::MemberState::{Changing, Failed, RevertFailed, Reverting};
 use slipway_core::subject::SubjectKind;
 use slipway_render::cloud_tags::CloudTags;
 use slipway_render::crossplane;
@@ -29,10 +32,13 @@ use crate::deletion::leaks::Finder;
 use crate::kind;
 use crate::nodes::tokens;
 use crate::ports::store::{self, PAGE_MAX, Page};
-use crate::{Context, Error, deletion, nodes};
+use crate::{Context, Error, deletion, nodes, rollouts};
 
 /// How many subjects of each kind are named if a reference fits several.
 const FITTING: u32 = 3;
+
+/// Members of a roll-out that one explanation shows, of each state that matters.
+const SHOWN_MEMBERS: u32 = 5;
 
 /// How many attempts of a resource are read, and how many blocked ones of a
 /// project or cluster are named; the counts cover all.
@@ -164,6 +170,7 @@ async fn of_kind(
         ExplainedKind::Cluster => cluster(context, caller, reference).await,
         ExplainedKind::Token => token(context, caller, reference).await,
         ExplainedKind::Leak => leak(context, caller, reference).await,
+        ExplainedKind::Rollout => rollout(context, caller, reference).await,
     }
 }
 
@@ -259,6 +266,25 @@ async fn node(context: &Context, caller: &Caller, reference: &str) -> Result<Exp
     };
     let now = context.clock.now();
     Ok(explain::node(&node, now, &attempts, resource.as_ref()))
+}
+
+/// By its id, or by the name of what its members belong to.
+async fn rollout(
+    context: &Context,
+    caller: &Caller,
+    reference: &str,
+) -> Result<Explanation, Error> {
+    let kind = SubjectKind::Rollout;
+    let found = crate::access::reference::find(context, caller, kind, reference).await?;
+    let missing = || reference::missing(ExplainedKind::Rollout, reference);
+    let id = RolloutId::new(found.ok_or_else(missing)?);
+    let (rollout, progress) = rollouts::read::rollout(context, caller, id).await?;
+    let mut shown = Vec::new();
+    for state in [Changing, Reverting, Failed, RevertFailed] {
+        let page = Page { after: None, limit: SHOWN_MEMBERS };
+        shown.extend(rollouts::read::members(context, caller, id, Some(state), page).await?);
+    }
+    Ok(explain::rollout(&rollout, &progress, &shown))
 }
 
 async fn deletion(

@@ -75,6 +75,12 @@ pub trait PlacementStore of (Cluster), intercepted by PlacementIntercept {
         project: ProjectId,
     ) -> Result<Option<ClusterAssignment>, Error>;
 
+    /// The placements of these projects.
+    async fn cluster_assignments_of(
+        &self,
+        projects: &[ProjectId],
+    ) -> Result<Vec<ClusterAssignment>, Error>;
+
     /// Of live projects, in the order of their ids.
     async fn cluster_assignment_list(
         &self,

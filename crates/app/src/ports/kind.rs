@@ -21,6 +21,9 @@ pub trait KindStore<K: StoredKind>: std::fmt::Debug + Send + Sync {
     /// In the order of their ids.
     async fn page(&self, filter: &K::Filter, page: Page<K::Id>) -> Result<Listed<K>, Error>;
 
+    /// The live rows that have one of these names, in any order.
+    async fn named(&self, names: &[String]) -> Result<Vec<K>, Error>;
+
     /// Calls the rule with the live row of this key, locked, and what goes with
     /// it, and writes its commit.
     async fn decide(&self, key: &K::Key, rule: &mut Rule<'_, K::Snapshot>) -> Result<(), Error>;
@@ -57,6 +60,11 @@ impl<T: KindIntercept, K: StoredKind> KindStore<K> for T {
     async fn page(&self, filter: &K::Filter, page: Page<K::Id>) -> Result<Listed<K>, Error> {
         self.enter().await;
         K::store(self.inner()).page(filter, page).await
+    }
+
+    async fn named(&self, names: &[String]) -> Result<Vec<K>, Error> {
+        self.enter().await;
+        K::store(self.inner()).named(names).await
     }
 
     async fn decide(&self, key: &K::Key, rule: &mut Rule<'_, K::Snapshot>) -> Result<(), Error> {

@@ -14,8 +14,8 @@ use slipway_core::ids::ResourceId;
 use uuid::Uuid;
 
 use super::{
-    AccessStore, BrokerStore, CatalogStore, DeletionStore, EventStore, KindStore, NodeStore,
-    OperationsStore, PlacementStore,
+    AccessStore, BrokerStore, CatalogStore, DeletionStore, EventStore, FilesStore, KindStore,
+    NodeStore, OperationsStore, PlacementStore, RolloutStore,
 };
 use crate::kind::StoredKind;
 
@@ -33,7 +33,9 @@ pub struct Stores {
     pub deletion: Arc<dyn DeletionStore>,
     pub access: Arc<dyn AccessStore>,
     pub events: Arc<dyn EventStore>,
+    pub files: Arc<dyn FilesStore>,
     pub operations: Arc<dyn OperationsStore>,
+    pub rollouts: Arc<dyn RolloutStore>,
 }
 
 impl Stores {
@@ -52,7 +54,9 @@ impl Stores {
             + DeletionStore
             + AccessStore
             + EventStore
+            + FilesStore
             + OperationsStore
+            + RolloutStore
             + 'static,
     {
         Self {
@@ -63,7 +67,9 @@ impl Stores {
             deletion: Arc::clone(&store) as _,
             access: Arc::clone(&store) as _,
             events: Arc::clone(&store) as _,
-            operations: store,
+            files: Arc::clone(&store) as _,
+            operations: Arc::clone(&store) as _,
+            rollouts: store,
         }
     }
 }
@@ -77,6 +83,9 @@ pub type Rule<'a, S, C = Commit> = dyn FnMut(&S) -> Result<C, Refusal> + Send + 
 pub enum Error {
     #[error(transparent)]
     Refused(#[from] Refusal),
+    /// The decision was a dry run: it would have been written.
+    #[error("nothing was written, since this is a dry run")]
+    DryRun,
     /// No row has this key.
     #[error("no {kind} with this key exists")]
     NotFound { kind: &'static str },

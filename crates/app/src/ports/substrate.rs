@@ -80,6 +80,28 @@ pub struct InventoryPage {
     pub next: Option<String>,
 }
 
+/// Which part of a node's output is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OutputPart {
+    /// So many lines at its end.
+    Last(usize),
+    /// From this byte on.
+    From(u64),
+}
+
+/// The most of an output that one answer has, in bytes.
+pub const OUTPUT_MAX: u64 = 256 << 10;
+
+/// Whole lines of a node's output.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NodeOutput {
+    pub text: String,
+    /// Where what comes later begins.
+    pub next: u64,
+    /// More was wanted than one answer has.
+    pub is_cut: bool,
+}
+
 /// An engine. Every action is idempotent, and returns when the outside has
 /// accepted it, not when it has finished: the next observation shows the rest.
 #[async_trait]
@@ -127,12 +149,22 @@ pub trait Substrate: fmt::Debug + Send + Sync {
     /// object is success, an object with another uid a conflict.
     async fn delete(&self, address: &Address, uid: &str) -> Result<(), Error>;
 
-    /// The objects that are still there while this composite is being deleted, itself first,
+    /// The objects of this composite that are there, which hold its deletion, itself first,
     /// [`HOLDERS_MAX`](slipway_core::broker::holding::HOLDERS_MAX) at most. Empty if it is
     /// gone, and for an engine whose composites hold nothing else.
     async fn holders(&self, address: &Address) -> Result<Vec<Holder>, Error> {
         let _ = address;
         Ok(Vec::new())
+    }
+
+    /// What the node of this composite wrote; `None` for an engine that does not keep it.
+    async fn output(
+        &self,
+        address: &Address,
+        part: OutputPart,
+    ) -> Result<Option<NodeOutput>, Error> {
+        let _ = (address, part);
+        Ok(None)
     }
 
     /// Tells managed resources to keep their external objects when they go. One that is

@@ -15,7 +15,8 @@ use slipway_core::broker::abandon;
 use slipway_core::broker::declare::{Declaration, declare};
 use slipway_core::broker::delete;
 use slipway_core::broker::observation::CompositeReport;
-use slipway_core::broker::retry::{self, Corrections, RetrySnapshot};
+use slipway_core::broker::redeclare::{Corrections, RedeclareSnapshot};
+use slipway_core::broker::retry;
 use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::catalog::blueprint_version::{
     BlueprintVersion, Engine, InjectionStrategy, MeshRole,
@@ -39,7 +40,7 @@ use slipway_core::{ErrorKind, Phase};
 use uuid::Uuid;
 
 use super::substrate::Substrate;
-use crate::broker::port::{DeclareKey, HistoryLine, ResourceKey, RetryKey};
+use crate::broker::port::{DeclareKey, HistoryLine, RedeclareKey, ResourceKey};
 use crate::ports::Stores;
 use crate::ports::store::{Error, Page};
 use crate::seed::Seed;
@@ -108,12 +109,14 @@ impl World {
     }
 
     pub(super) fn mk_seed(&self) -> Seed {
-        let schema = ParameterSchema::new(vec![Parameter {
-            name: "size".to_owned(),
+        let integer = |name: &str, immutable| Parameter {
+            name: name.to_owned(),
             kind: ParameterType::Integer,
             required: false,
             default: None,
-        }]);
+            immutable,
+        };
+        let schema = ParameterSchema::new(vec![integer("size", false), integer("zone", true)]);
         Seed {
             project_id: ProjectId::new(self.uuid()),
             project: PROJECT.to_owned(),
@@ -217,11 +220,11 @@ impl World {
             serde_json::from_value(corrections).expect("an object");
         let version = parameters.remove("version");
         let version = version.and_then(|version| version.as_str().map(str::to_owned));
-        let key = RetryKey { resource, version: version.clone() };
+        let key = RedeclareKey { resource, version: version.clone() };
         let corrections = Corrections { version, parameters };
         let reason = Reason::parse("a typo").expect("a valid reason");
         let id = DeletionId::new(self.uuid());
-        let mut rule = |snapshot: &RetrySnapshot| {
+        let mut rule = |snapshot: &RedeclareSnapshot| {
             retry::request_corrected(
                 snapshot,
                 &corrections,
@@ -231,7 +234,7 @@ impl World {
                 &operator(),
             )
         };
-        self.store.broker.decide_retry(&key, &mut rule).await
+        self.store.broker.decide_redeclaration(&key, &mut rule).await
     }
 
     /// A request to delete, at once and alone.

@@ -30,7 +30,6 @@ use slipway_controller::watches::watch_engine;
 use slipway_controller::{Shutdown, Status, drive};
 use slipway_core::broker::phase::Phase;
 use slipway_core::catalog::blueprint::SubmittedContent;
-use slipway_core::catalog::parameters::{Parameter, ParameterType};
 use slipway_core::ids::{InstallationId, ResourceId};
 use slipway_core::precondition::Expected;
 use slipway_render::NodeSettings;
@@ -148,12 +147,7 @@ impl World {
             version: "v1".to_owned(),
             xrd: documents::definition().to_string(),
             composition: documents::composition().to_string(),
-            parameters: vec![Parameter {
-                name: "size".to_owned(),
-                kind: ParameterType::Integer,
-                required: false,
-                default: None,
-            }],
+            parameters: Some(json!({ "parameters": [{ "name": "size", "type": "integer" }] })),
             injection_strategy: "cloud-init-user-data".to_owned(),
             // Enrolment has a benchmark of its own.
             mesh_role: Some("standalone".to_owned()),

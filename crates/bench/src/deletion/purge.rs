@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::ensure;
 use slipway_app::broker::port::ResourceFilter;
-use slipway_app::deletion::purge::BATCH;
+use slipway_app::deletion::purge::{BATCH, rest};
 use slipway_app::ports::Stores;
 use slipway_app::ports::store::Page;
 use slipway_core::access::audit::Actor;
@@ -99,7 +99,7 @@ async fn mark(pool: &Pool, deleted: u32) -> anyhow::Result<DeletionId> {
     Ok(DeletionId::new(id))
 }
 
-/// As the loop does it, without its pauses.
+/// As the loop does it.
 async fn purge_all(stores: Stores, id: DeletionId) -> anyhow::Result<(u64, Duration)> {
     let actor = Actor::new("loop:bench");
     let begun = Instant::now();
@@ -107,11 +107,13 @@ async fn purge_all(stores: Stores, id: DeletionId) -> anyhow::Result<(u64, Durat
     stores.deletion.purge_decide(id, &mut rule).await?;
     let mut removed = 0;
     loop {
+        let started = Instant::now();
         let step = stores.deletion.purge_batch(id, BATCH).await?;
         removed += step.removed;
         if !step.is_left {
             break;
         }
+        rest(started.elapsed()).await;
     }
     let mut rule = |snapshot: &PurgeSnapshot| Ok(end(snapshot, &actor));
     stores.deletion.purge_decide(id, &mut rule).await?;

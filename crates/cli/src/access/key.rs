@@ -89,6 +89,8 @@ impl Row for ApiKey {
 }
 
 impl Detail for ApiKey {
+    const NOUN: &'static str = "key";
+
     fn facts(&self) -> Facts {
         vec![
             ("name", Some(self.name.clone())),
@@ -116,6 +118,8 @@ impl Detail for ApiKey {
 }
 
 impl Detail for ApiKeyWithText {
+    const NOUN: &'static str = "key";
+
     fn facts(&self) -> Facts {
         self.about.facts()
     }

@@ -1,26 +1,28 @@
 //! `slipway resource …`: what operators declare.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Subcommand;
-use serde_json::Value;
 use slipway_wire::broker::{
     Abandon, AttemptSummary, DeclareResource, HistoryEntry, Orphan, Orphaned, Resource,
     ResourceDetail, Retry,
 };
-use slipway_wire::catalog::ParameterSchema;
 use slipway_wire::deletion::Deletion;
 use slipway_wire::nodes::{ConfirmGone, ForceDrain, IssuedToken, Reenrol};
 
+use super::change::{self, ChangeArguments, ReplaceArguments, UpdateArguments};
+use super::select;
 use super::target::{Gone, TargetArguments, find, find_id};
 use crate::arguments::{
     DeletionArguments, PageArguments, WaitArguments, distinct, parse_duration, parse_pair,
-    parse_parameter, typed, whole_seconds,
+    whole_seconds,
 };
-use crate::catalog::blueprint;
+use crate::catalog::parameters;
 use crate::catalog::relabel::RelabelArguments;
 use crate::client::Listing;
+use crate::complete;
 use crate::error::Error;
 use crate::kind::{Cells, Detail, Facts, Kind, Row};
 use crate::nodes::enrolment::{self, EnrolmentArguments};
@@ -41,10 +43,10 @@ pub enum ResourceCommand {
         #[arg(long)]
         handle: String,
         /// The blueprint to make it from, for instance local-node
-        #[arg(long)]
+        #[arg(long, add = complete::names("blueprint"))]
         blueprint: String,
         /// Project: name, id or beginning of the id
-        #[arg(long)]
+        #[arg(long, add = complete::names("project"))]
         project: Option<String>,
         /// Version of the blueprint; the newest if not given
         #[arg(long = "version", value_name = "VERSION")]
@@ -52,10 +54,19 @@ pub enum ResourceCommand {
         /// Credential: name, id or beginning of the id; the project's only one if not given
         #[arg(long)]
         credential: Option<String>,
-        /// A parameter of the blueprint, which says what type it has; a text may be
-        /// written as JSON
-        #[arg(short, long = "parameter", value_name = "NAME=VALUE", value_parser = parse_pair)]
+        /// A parameter of the blueprint, which says what type it has; a field of an object as
+        /// NAME.FIELD, and any value may be written as JSON
+        #[arg(
+            short,
+            long = "parameter",
+            visible_alias = "param",
+            value_name = "NAME=VALUE",
+            value_parser = parse_pair
+        )]
         parameters: Vec<(String, String)>,
+        /// A YAML or JSON file with parameters; those of the command line win
+        #[arg(long, value_name = "FILE")]
+        params_file: Option<PathBuf>,
         /// A label
         #[arg(short, long = "label", value_name = "KEY=VALUE", value_parser = parse_pair)]
         labels: Vec<(String, String)>,
@@ -68,10 +79,13 @@ pub enum ResourceCommand {
     /// List resources
     List {
         /// Only of this project (name, id or beginning of the id)
-        #[arg(long)]
+        #[arg(long, add = complete::names("project"))]
         project: Option<String>,
+        /// Of all projects, also if the context has one
+        #[arg(long, conflicts_with = "project")]
+        all_projects: bool,
         /// Only in this phase, for instance Ready
-        #[arg(long)]
+        #[arg(long, add = complete::phases())]
         phase: Option<String>,
         /// Only with this label in effect; given several times, with all of them
         #[arg(short, long = "label", value_name = "KEY[=VALUE]")]
@@ -82,11 +96,21 @@ pub enum ResourceCommand {
         /// Also those whose deletion is done
         #[arg(long)]
         show_deleted: bool,
+        /// Go on and show every resource that changes, until interrupted
+        #[arg(long, conflicts_with = "limit")]
+        watch: bool,
         #[command(flatten)]
         page: PageArguments,
     },
     /// Show one resource
     Get(TargetArguments),
+    /// Change parameters, version or labels of a resource, in place
+    ///
+    /// Shows the difference first, and asks. What cannot be changed in place is refused;
+    /// `slipway resource replace` makes the resource anew.
+    // Here `--version` is the version of the blueprint.
+    #[command(disable_version_flag = true)]
+    Update(Box<UpdateArguments>),
     /// Replace all labels of a resource, or change some; they win over those of its project
     Relabel {
         #[command(flatten)]
@@ -94,10 +118,22 @@ pub enum ResourceCommand {
         #[command(flatten)]
         labels: RelabelArguments,
     },
-    /// Drain a resource, take it down in order and release it
+    /// Drain a resource, or all that have some labels, take them down in order and release them
     Delete {
-        #[command(flatten)]
-        target: TargetArguments,
+        /// Handle, id or beginning of the id of the resource
+        #[arg(
+            value_name = "RESOURCE",
+            required_unless_present = "labels",
+            conflicts_with = "labels",
+            add = complete::names("resource")
+        )]
+        target: Option<String>,
+        /// All with this label in effect; given several times, with all of them
+        #[arg(short, long = "label", value_name = "KEY[=VALUE]")]
+        labels: Vec<String>,
+        /// The project of the handle or of the labels (name, id or beginning of the id)
+        #[arg(long, add = complete::names("project"))]
+        project: Option<String>,
         #[command(flatten)]
         deletion: DeletionArguments,
         #[command(flatten)]
@@ -122,6 +158,13 @@ pub enum ResourceCommand {
         #[command(flatten)]
         page: PageArguments,
     },
+    /// Take a resource down in order and make it anew, as declared or changed
+    ///
+    /// The slot keeps its handle, its labels and its history. Refused, like a deletion, if the
+    /// resource is protected.
+    // Here `--version` is the version of the blueprint.
+    #[command(disable_version_flag = true)]
+    Replace(Box<ReplaceArguments>),
     /// Take down what failed for good and try again, as declared or corrected
     // Here `--version` is the version of the blueprint.
     #[command(disable_version_flag = true)]
@@ -131,21 +174,8 @@ pub enum ResourceCommand {
         /// Why it should work now
         #[arg(long)]
         reason: String,
-        /// Another version of the blueprint
-        #[arg(long = "version", value_name = "VERSION")]
-        blueprint_version: Option<String>,
-        /// A corrected parameter; those that are not given stay
-        #[arg(
-            short,
-            long = "parameter",
-            visible_alias = "param",
-            value_name = "NAME=VALUE",
-            value_parser = parse_parameter
-        )]
-        parameters: Vec<(String, Value)>,
-        /// A parameter whose value is taken away
-        #[arg(long, value_name = "NAME")]
-        unset: Vec<String>,
+        #[command(flatten)]
+        change: ChangeArguments,
         #[command(flatten)]
         wait: WaitArguments,
     },
@@ -233,15 +263,24 @@ pub(crate) const EXAMPLES: &[&str] = &[
     "slipway resource list",
     "slipway resource list --project default --phase Ready -o json",
     "slipway resource list --blocked",
+    "slipway resource list -o name",
+    "slipway resource list -o jsonpath='{.items[*].handle}'",
+    "slipway resource list --watch",
     "slipway resource get web-1",
     "slipway resource get web-1 -o yaml",
     "slipway resource history web-1 --limit 20",
+    "slipway resource update web-1 --version v2 --dry-run",
+    "slipway resource update web-1 --param size=3 --label tier=db --yes --wait",
+    "slipway resource update web-1 --unset size --remove-label team --yes",
     "slipway resource relabel web-1 -l tier=web -l team=blue",
     "slipway resource relabel web-1 --add tier=db --remove team",
     "slipway resource delete web-1 --reason replaced",
     "slipway resource delete web-1 --yes --wait --timeout 10m",
     "slipway resource delete web-1 --yes --ignore-not-found",
+    "slipway resource delete -l team=a --project shop --reason moved --yes",
     "slipway resource explain web-1",
+    "slipway resource replace web-1 --param zone=b",
+    "slipway resource replace web-1 --reason new-zone --param zone=b --yes --wait",
     "slipway resource retry web-1 --reason quota-raised --wait",
     "slipway resource retry web-2 --reason too-busy --param busy_seconds=1",
     "slipway resource attempts web-2",
@@ -311,6 +350,8 @@ impl Row for AttemptSummary {
 }
 
 impl Detail for Resource {
+    const NOUN: &'static str = "resource";
+
     fn facts(&self) -> Facts {
         let attempt = &self.attempt;
         let blockers: Vec<_> =
@@ -333,6 +374,10 @@ impl Detail for Resource {
             ("blueprint", Some(format!("{}@{}", self.blueprint, self.blueprint_version))),
             ("engine", Some(self.engine.clone())),
             ("parameters", Some(pairs(&attempt.parameters))),
+            (
+                "update",
+                self.update_pending_since.as_ref().map(|at| format!("pending since {}", time(at))),
+            ),
             ("labels", Some(pairs(&self.labels))),
             ("inherited", Some(inherited(self))),
             ("attempt", Some(format!("{} ({})", attempt.number, attempt.xr_name))),
@@ -349,6 +394,8 @@ impl Detail for Resource {
 
 /// Includes the observation and the history; `-o yaml` shows all of it.
 impl Detail for ResourceDetail {
+    const NOUN: &'static str = "resource";
+
     fn open_deletion(&self) -> Option<&str> {
         self.resource.deletion_id.as_deref().filter(|_| self.resource.deleted_at.is_none())
     }
@@ -395,14 +442,17 @@ pub(crate) async fn run(session: &mut Session<'_>, command: ResourceCommand) -> 
             blueprint_version: version,
             credential,
             parameters,
+            params_file,
             labels,
             protected,
             wait,
         } => {
             let parameters = distinct("--parameter", parameters)?;
+            let file = parameters::from_file(params_file.as_deref())?;
             let labels = distinct("--label", labels)?;
+            let usual = || session.client.project().map(str::to_owned);
             let mut body = DeclareResource {
-                project,
+                project: project.or_else(usual),
                 handle,
                 blueprint,
                 version,
@@ -411,14 +461,32 @@ pub(crate) async fn run(session: &mut Session<'_>, command: ResourceCommand) -> 
                 labels,
                 protected,
             };
-            body.parameters = typed_parameters(session, &body, parameters).await;
+            let schema = match parameters.is_empty() {
+                true => None,
+                false => {
+                    let (blueprint, version) = (&body.blueprint, body.version.as_deref());
+                    parameters::schema_of(&session.client, blueprint, version).await
+                }
+            };
+            body.parameters = parameters::typed_values(schema.as_ref(), parameters, file)?;
             create(session, &body, &wait).await
         }
-        ResourceCommand::List { project, phase, labels, blocked, show_deleted, page } => {
+        ResourceCommand::List {
+            project,
+            all_projects,
+            phase,
+            labels,
+            blocked,
+            show_deleted,
+            watch,
+            page,
+        } => {
+            let usual = session.client.project().filter(|_| !all_projects);
+            let project = project.or_else(|| usual.map(str::to_owned));
             let wanted = Listing::from(page).with("project", project).with("phase", phase);
             let wanted = wanted.with("blocked", blocked);
             let wanted = labels.into_iter().fold(wanted, |all, one| all.with("label", Some(one)));
-            session.list::<Resource>(wanted.show_deleted(show_deleted)).await
+            session.list::<Resource>(wanted.show_deleted(show_deleted).watched(watch)).await
         }
         ResourceCommand::Get(target) => {
             let id = find_id(&session.client, &target).await?;
@@ -438,7 +506,12 @@ pub(crate) async fn run(session: &mut Session<'_>, command: ResourceCommand) -> 
             let relabelling = labels.apply(session.terminal, &resource.handle, now)?;
             session.relabel::<Resource>(&resource.id, relabelling).await
         }
-        ResourceCommand::Delete { target, deletion, wait } => {
+        ResourceCommand::Delete { target: None, labels, project, deletion, wait } => {
+            let selector = (labels.as_slice(), project.as_deref());
+            select::delete(session, selector, &deletion, &wait).await
+        }
+        ResourceCommand::Delete { target: Some(target), project, deletion, wait, .. } => {
+            let target = TargetArguments { target, project };
             session.terminal.can_agree(deletion.yes)?;
             let found = find(&session.client, &target, Gone::Refused).await;
             let Some(found) = session.unless_ignored(found, deletion.ignore_not_found)? else {
@@ -454,17 +527,11 @@ pub(crate) async fn run(session: &mut Session<'_>, command: ResourceCommand) -> 
             let id = find_id(&session.client, &target).await?;
             session.list_at::<AttemptSummary>(&["resources", &id, "attempts"], page).await
         }
-        ResourceCommand::Retry {
-            target,
-            reason,
-            blueprint_version: version,
-            mut parameters,
-            unset,
-            wait,
-        } => {
-            parameters.extend(unset.into_iter().map(|name| (name, Value::Null)));
-            let parameters = distinct("--parameter or --unset", parameters)?;
+        ResourceCommand::Update(arguments) => change::update(session, *arguments).await,
+        ResourceCommand::Replace(arguments) => change::replace(session, *arguments).await,
+        ResourceCommand::Retry { target, reason, change, wait } => {
             let resource = find(&session.client, &target, Gone::Refused).await?;
+            let (version, parameters) = change.resolve(session, &resource).await?;
             let path = ["resources", &resource.id, "retry"];
             let body = Retry { reason, version, parameters };
             let retried = session.client.post(&path, &body).await?;
@@ -512,35 +579,6 @@ pub(crate) async fn run(session: &mut Session<'_>, command: ResourceCommand) -> 
     }
 }
 
-/// The values with the types that the version of the blueprint declares. Without
-/// an answer they are guessed; the declaration is refused then, and says why.
-async fn typed_parameters(
-    session: &Session<'_>,
-    body: &DeclareResource,
-    given: BTreeMap<String, String>,
-) -> BTreeMap<String, Value> {
-    let mut schema = ParameterSchema::default();
-    if !given.is_empty() {
-        let path = ["blueprints", &body.blueprint, "versions"];
-        let found = match &body.version {
-            Some(version) => {
-                let path = [path.as_slice(), &[version.as_str()]].concat();
-                session.client.get(&path).await.map(|version| vec![version])
-            }
-            None => session.client.list(&path, Listing::default()).await.map(|all| all.items),
-        };
-        schema = blueprint::newest(&found.unwrap_or_default())
-            .map(|version| version.parameter_schema.clone())
-            .unwrap_or_default();
-    }
-    let kind = |name: &str| schema.parameters.iter().find(|p| p.name == name).map(|p| p.kind);
-    let value = |(name, text): (String, String)| {
-        let value = typed(kind(&name), text);
-        (name, value)
-    };
-    given.into_iter().map(value).collect()
-}
-
 async fn create(
     session: &mut Session<'_>,
     body: &DeclareResource,
@@ -577,7 +615,7 @@ async fn delete(
 }
 
 /// Shows the resource, with `--wait` after it has reached its goal.
-async fn show_after(
+pub(super) async fn show_after(
     session: &mut Session<'_>,
     mut resource: Resource,
     goal: Goal,

@@ -7,16 +7,17 @@ use slipway_core::operations::reference::ids_from;
 use slipway_wire::broker::Resource;
 
 use crate::client::{Client, Listing};
+use crate::complete;
 use crate::error::Error;
 use crate::suggest;
 
 #[derive(Debug, Clone, Args)]
 pub struct TargetArguments {
     /// Handle, id or beginning of the id of the resource
-    #[arg(value_name = "RESOURCE")]
+    #[arg(value_name = "RESOURCE", add = complete::names("resource"))]
     pub target: String,
     /// The project of the handle (name, id or beginning of the id)
-    #[arg(long)]
+    #[arg(long, add = complete::names("project"))]
     pub project: Option<String>,
 }
 
@@ -50,12 +51,12 @@ pub(crate) async fn find(
     target: &TargetArguments,
     gone: Gone,
 ) -> Result<Resource, Error> {
-    let TargetArguments { target: given, project } = target;
+    let TargetArguments { target: given, project: named } = target;
     if is_id(target) {
         return client.get(&["resources", given]).await;
     }
-    let wanted =
-        Listing::default().with("project", project.as_deref()).with("handle", Some(given.as_str()));
+    let project = named.as_deref().or(client.project());
+    let wanted = Listing::default().with("project", project).with("handle", Some(given.as_str()));
     let listed = client.list::<Resource>(&["resources"], wanted.clone()).await?;
     let mut found = listed.items;
     if found.is_empty() && !listed.quarantined.is_empty() {
@@ -80,15 +81,15 @@ pub(crate) async fn find(
     if let Some(found) = found.pop() {
         return Ok(found);
     }
-    if project.is_none() && ids_from(given).is_some() {
+    if named.is_none() && ids_from(given).is_some() {
         match client.get(&["resources", given]).await {
             Err(Error::Problem(problem)) if problem.status == 404 => {}
             found => return found,
         }
     }
-    let within = project.as_ref().map(|project| format!(" in project `{project}`"));
+    let within = project.map(|project| format!(" in project `{project}`"));
     let handles = ("resources", "handle");
-    let meant = suggest::near(client, handles, project.as_deref(), given).await;
+    let meant = suggest::near(client, handles, project, given).await;
     Err(Error::NotFound(format!(
         "there is no resource with the handle `{given}`{}{meant}",
         within.unwrap_or_default()

@@ -3,19 +3,18 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use slipway_wire::catalog::{
-    Blueprint, BlueprintVersion, CreateBlueprint, Parameter, ParameterType,
-};
+use slipway_wire::catalog::{Blueprint, BlueprintVersion, CreateBlueprint};
 use slipway_wire::placement::BlueprintDefinitions;
 
 use super::bundle::{self, Bundle};
-use super::import;
+use super::{import, parameters};
 use crate::arguments::{DeletedListArguments, NamedArguments, NamedDeleteArguments, PageArguments};
 use crate::client::Listing;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::kind::{Cells, Detail, Facts, Kind, Row};
 use crate::output::{dash_if_empty, optional_time, or_dash, time};
+use crate::rollouts::rollout::{self, UpgradeArguments};
 use crate::session::Session;
 
 #[derive(Debug, Clone, Subcommand)]
@@ -67,6 +66,14 @@ pub enum BlueprintCommand {
     Get(NamedArguments),
     /// List the versions of a blueprint
     Versions(VersionsArguments),
+    /// Show one version of a blueprint with its parameters
+    Version {
+        /// Slug or id of the blueprint
+        blueprint: String,
+        /// The version; the newest that is not retired if not given
+        #[arg(value_name = "VERSION")]
+        shown: Option<String>,
+    },
     /// Retire a version: it takes no new declarations, existing resources stay
     Retire {
         /// Slug or id of the blueprint
@@ -78,6 +85,8 @@ pub enum BlueprintCommand {
         #[arg(long)]
         yes: bool,
     },
+    /// Give its resources another version of it, in waves and within limits: a roll-out
+    Upgrade(Box<UpgradeArguments>),
     /// Delete a blueprint that nothing is made from, with its versions; what is installed on
     /// clusters stays
     Delete(NamedDeleteArguments),
@@ -105,7 +114,11 @@ pub(crate) const EXAMPLES: &[&str] = &[
     "slipway blueprint list",
     "slipway blueprint get local-node",
     "slipway blueprint versions local-node",
+    "slipway blueprint version local-node",
+    "slipway blueprint version server v1 -o json",
     "slipway blueprint retire server v1 --yes",
+    "slipway blueprint upgrade server --to v2 --dry-run",
+    "slipway blueprint upgrade server --to v2 --wave env=test --wave env=prod --wait",
     "slipway blueprint delete server --reason replaced --yes",
     "slipway blueprint definitions server",
     "slipway blueprint rbac server | kubectl apply -f -",
@@ -132,6 +145,8 @@ impl Row for Blueprint {
 }
 
 impl Detail for Blueprint {
+    const NOUN: &'static str = "blueprint";
+
     fn facts(&self) -> Facts {
         vec![
             ("slug", Some(self.slug.clone())),
@@ -165,7 +180,7 @@ impl Row for BlueprintVersion {
 
 impl Detail for BlueprintVersion {
     fn facts(&self) -> Facts {
-        let parameters: Vec<_> = self.parameter_schema.parameters.iter().map(parameter).collect();
+        let parameters = parameters::schema(self).map(|schema| parameters::lines(&schema));
         let composite = self.composite.as_ref();
         vec![
             ("version", Some(format!("{}@{}", self.blueprint, self.version))),
@@ -173,7 +188,7 @@ impl Detail for BlueprintVersion {
             ("providers", Some(self.provider_kinds.join(", "))),
             ("role", Some(self.mesh_role.clone())),
             ("injection", Some(self.injection_strategy.clone())),
-            ("parameters", Some(parameters.join(", "))),
+            ("parameters", parameters),
             ("composite", composite.map(|kind| format!("{} {}", kind.api_version, kind.kind))),
             (
                 "definitions installed",
@@ -184,21 +199,6 @@ impl Detail for BlueprintVersion {
             ("revision", Some(self.revision.to_string())),
         ]
     }
-}
-
-/// `size: integer, required` or `zone: string = "a"`.
-fn parameter(parameter: &Parameter) -> String {
-    let kind = match parameter.kind {
-        ParameterType::Boolean => "boolean",
-        ParameterType::Integer => "integer",
-        ParameterType::String => "string",
-    };
-    let end = match (&parameter.default, parameter.required) {
-        (Some(default), _) => format!(" = {default}"),
-        (None, true) => " (required)".to_owned(),
-        (None, false) => String::new(),
-    };
-    format!("{}: {kind}{end}", parameter.name)
 }
 
 pub(crate) async fn run(session: &mut Session<'_>, command: BlueprintCommand) -> Result<(), Error> {
@@ -231,6 +231,22 @@ pub(crate) async fn run(session: &mut Session<'_>, command: BlueprintCommand) ->
             let path = ["blueprints", &blueprint, "versions"];
             session.list_at::<BlueprintVersion>(&path, page).await
         }
+        BlueprintCommand::Version { blueprint, shown } => {
+            let path = ["blueprints", &blueprint, "versions"];
+            let version = match shown {
+                Some(version) => {
+                    session.client.get(&[path.as_slice(), &[&version]].concat()).await?
+                }
+                None => {
+                    let all = session.client.list(&path, Listing::default()).await?.items;
+                    newest(&all).cloned().ok_or_else(|| {
+                        Error::Usage(format!("blueprint `{blueprint}` has no version yet"))
+                    })?
+                }
+            };
+            session.show_details::<BlueprintVersion>(&version);
+            Ok(())
+        }
         BlueprintCommand::Definitions(VersionsArguments { blueprint, page }) => {
             let path = ["blueprints", &blueprint, "definitions"];
             session.list_at::<BlueprintDefinitions>(&path, page).await
@@ -241,6 +257,9 @@ pub(crate) async fn run(session: &mut Session<'_>, command: BlueprintCommand) ->
             let role = role(session, &arguments.reference, &versions)?;
             session.terminal.print(&role);
             Ok(())
+        }
+        BlueprintCommand::Upgrade(arguments) => {
+            Box::pin(rollout::upgrade(session, *arguments)).await
         }
         BlueprintCommand::Retire { blueprint: slug, retired: version, yes } => {
             let question = format!("Take no new declarations from `{slug}` version `{version}`?");

@@ -70,6 +70,8 @@ impl Row for Cloud {
 }
 
 impl Detail for Cloud {
+    const NOUN: &'static str = "cloud";
+
     fn facts(&self) -> Facts {
         vec![
             ("name", Some(self.name.clone())),

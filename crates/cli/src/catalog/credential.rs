@@ -38,7 +38,7 @@ pub enum CredentialCommand {
         #[arg(long)]
         cloud: Option<String>,
         /// Only those that this project may use (name, id or beginning of the id)
-        #[arg(long, conflicts_with_all = ["cloud", "show_deleted"])]
+        #[arg(long, conflicts_with_all = ["cloud", "show_deleted", "watch"])]
         project: Option<String>,
         #[command(flatten)]
         list: DeletedListArguments,
@@ -125,6 +125,8 @@ impl Row for Credential {
 }
 
 impl Detail for Credential {
+    const NOUN: &'static str = "credential";
+
     fn facts(&self) -> Facts {
         vec![
             ("name", Some(self.name.clone())),
@@ -163,8 +165,7 @@ pub(crate) async fn run(
             list_assigned(session, &project, list.page.into()).await
         }
         CredentialCommand::List { cloud, list, .. } => {
-            let wanted = Listing::from(list.page).with("cloud", cloud);
-            session.list::<Credential>(wanted.show_deleted(list.show_deleted)).await
+            session.list::<Credential>(Listing::from(list).with("cloud", cloud)).await
         }
         CredentialCommand::Get(target) => {
             let credential = find(session, &target).await?;

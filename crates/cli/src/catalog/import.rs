@@ -8,7 +8,11 @@
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use slipway_wire::catalog::{Blueprint, BlueprintVersion, CreateBlueprint, PublishVersion};
+use serde_json::Value;
+use slipway_core::catalog::parameters;
+use slipway_wire::catalog::{
+    Blueprint, BlueprintVersion, CreateBlueprint, ParameterSchema, PublishVersion,
+};
 use slipway_wire::problem::FieldError;
 
 use super::bundle::{self, Bundle};
@@ -284,13 +288,23 @@ async fn existing<T: serde::de::DeserializeOwned>(
     }
 }
 
+/// Whether the parameters are those of the folder, in whichever words: the server fills in
+/// what may be left out. A folder without any has those of its XRD, which is compared.
+fn same_parameters(published: &BlueprintVersion, body: &PublishVersion) -> bool {
+    let read = |schema: &ParameterSchema| {
+        parameters::ParameterSchema::read(Value::Object(schema.0.clone())).ok()
+    };
+    let declared = body.parameter_schema.as_ref();
+    declared.is_none_or(|declared| read(declared) == read(&published.parameter_schema))
+}
+
 /// The first field in which a folder differs from the published version.
 fn difference(published: &BlueprintVersion, body: &PublishVersion) -> Option<&'static str> {
     let mesh_role = body.mesh_role.as_deref().unwrap_or("node");
     [
         ("xrd", published.xrd == body.xrd),
         ("composition", published.composition == body.composition),
-        ("parameter_schema", published.parameter_schema == body.parameter_schema),
+        ("parameter_schema", same_parameters(published, body)),
         ("injection_strategy", published.injection_strategy == body.injection_strategy),
         ("mesh_role", published.mesh_role == mesh_role),
         ("provider_kinds", published.provider_kinds == body.provider_kinds),

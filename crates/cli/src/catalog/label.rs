@@ -55,6 +55,8 @@ impl Row for LabelDefinition {
 }
 
 impl Detail for LabelDefinition {
+    const NOUN: &'static str = "label";
+
     fn facts(&self) -> Facts {
         vec![
             ("key", Some(self.key.clone())),

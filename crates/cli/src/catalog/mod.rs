@@ -9,3 +9,4 @@ pub(crate) mod relabel;
 
 pub(crate) mod bundle;
 pub(crate) mod import;
+pub(crate) mod parameters;

@@ -90,6 +90,8 @@ impl Row for Project {
 }
 
 impl Detail for Project {
+    const NOUN: &'static str = "project";
+
     fn open_deletion(&self) -> Option<&str> {
         self.deletion_id.as_deref().filter(|_| self.deleted_at.is_none())
     }

@@ -95,6 +95,8 @@ impl Row for Leak {
 }
 
 impl Detail for Leak {
+    const NOUN: &'static str = "leak";
+
     fn facts(&self) -> Facts {
         vec![
             ("kind", Some(self.kind.clone())),

@@ -189,7 +189,7 @@ impl Session<'_> {
         self.terminal.agree(deletion.yes, question)
     }
 
-    async fn plan(
+    pub(crate) async fn plan(
         &mut self,
         kind: &str,
         reference: &str,

@@ -66,6 +66,9 @@ pub struct DeletionListArguments {
     /// Only those that can be restored now
     #[arg(long)]
     pub restorable: bool,
+    /// Go on and show every deletion that changes, until interrupted
+    #[arg(long, conflicts_with = "limit")]
+    pub watch: bool,
     #[command(flatten)]
     pub page: PageArguments,
 }
@@ -79,6 +82,7 @@ impl From<DeletionListArguments> for Listing {
             .with("name", list.name)
             .with("requested_by", list.requested_by)
             .with("restorable", list.restorable.then_some("true"))
+            .watched(list.watch)
     }
 }
 
@@ -141,6 +145,8 @@ impl Row for Deletion {
 }
 
 impl Detail for Deletion {
+    const NOUN: &'static str = "deletion";
+
     fn facts(&self) -> Facts {
         let named = |kind: &str, name: &Option<String>, id: &str| {
             format!("{kind} {}", name_and_id(name.as_deref(), id))

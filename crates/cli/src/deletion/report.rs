@@ -6,7 +6,7 @@ use crate::arguments::Output;
 use crate::client::Listing;
 use crate::error::Error;
 use crate::kind::Kind as _;
-use crate::output::to_yaml;
+use crate::output::{render, to_yaml};
 use crate::session::Session;
 use crate::suggest;
 use crate::terminal::clean;
@@ -39,12 +39,13 @@ fn print(session: &mut Session<'_>, text: &str) -> Result<bool, Error> {
     let line: ReportLine =
         serde_json::from_str(text).map_err(|error| session.client.unreadable(error.to_string()))?;
     let shown = match session.output {
-        Output::Table | Output::Wide => {
+        Output::Table | Output::Wide | Output::Name => {
             sentence(&line).lines().map(clean).collect::<Vec<_>>().join("\n")
         }
         // The bytes that the digest is over.
         Output::Json => text.trim_end().to_owned(),
         Output::Yaml => format!("---\n{}", to_yaml(&line)),
+        Output::JsonPath(_) => render(&line, session.output, sentence),
     };
     session.terminal.print(&shown);
     Ok(matches!(line, ReportLine::End { .. }))

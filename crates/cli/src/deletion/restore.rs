@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use clap::Args;
 use slipway_wire::deletion::{Deletion, Restore, RestoreDeletion};
 
-use crate::arguments::Output;
 use crate::deletion::which::{Found, Which};
 use crate::error::Error;
 use crate::kind::{Detail, Facts, Kind as _};
@@ -87,7 +86,7 @@ impl Detail for Restore {
 /// Says first that what is shown will be deleted, or is being deleted.
 pub(crate) async fn lead<D: Detail>(session: &mut Session<'_>, shown: &D) -> Result<(), Error> {
     let Some(id) = shown.open_deletion() else { return Ok(()) };
-    if ![Output::Table, Output::Wide].contains(&session.output) {
+    if !session.output.is_for_people() {
         return Ok(());
     }
     let found: Deletion = session.client.get(&[Deletion::PATH, id]).await?;

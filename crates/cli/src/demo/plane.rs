@@ -222,7 +222,7 @@ fn command(
         }
     }
     command
-        .arg("up")
+        .args(["up", "--no-context"])
         .arg("--data-dir")
         .arg(data)
         .args(["--listen", "127.0.0.1:0", "--stop-with-stdin"])

@@ -10,7 +10,7 @@ use super::sse::Parser;
 use crate::arguments::Output;
 use crate::client::Listing;
 use crate::error::Error;
-use crate::output::{time, to_yaml};
+use crate::output::{render, time, to_yaml};
 use crate::session::Session;
 use crate::terminal::clean;
 
@@ -26,8 +26,8 @@ pub struct FollowArguments {
 
 /// Pause between two attempts to resume a stream. It doubles with each failure,
 /// from the time of a restart to what a person still finds prompt.
-const PAUSE_LEAST: Duration = Duration::from_millis(250);
-const PAUSE_MOST: Duration = Duration::from_secs(10);
+pub(super) const PAUSE_LEAST: Duration = Duration::from_millis(250);
+pub(super) const PAUSE_MOST: Duration = Duration::from_secs(10);
 
 /// How far the reader has come.
 struct Progress {
@@ -96,10 +96,11 @@ fn show(session: &mut Session<'_>, data: &str) -> Result<(), Error> {
     let event: Event =
         serde_json::from_str(data).map_err(|error| session.client.unreadable(error.to_string()))?;
     let line = match session.output {
-        Output::Table | Output::Wide => event_line(&event),
+        Output::Table | Output::Wide | Output::Name => event_line(&event),
         // One event per line, for tools in a pipe.
         Output::Json => serde_json::to_string(&event).unwrap_or_default(),
         Output::Yaml => format!("---\n{}", to_yaml(&event)),
+        Output::JsonPath(_) => render(&event, session.output, event_line),
     };
     session.terminal.print(&line);
     Ok(())

@@ -4,3 +4,6 @@ pub(crate) mod event;
 
 mod follow;
 mod sse;
+mod wakes;
+
+pub(crate) use wakes::{Wake, Wakes};

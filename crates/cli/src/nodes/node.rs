@@ -62,6 +62,8 @@ impl Row for Node {
 }
 
 impl Detail for Node {
+    const NOUN: &'static str = "node";
+
     fn facts(&self) -> Facts {
         vec![
             ("id", Some(self.id.clone())),

@@ -96,6 +96,8 @@ impl Row for Token {
 }
 
 impl Detail for Token {
+    const NOUN: &'static str = "token";
+
     fn facts(&self) -> Facts {
         vec![
             ("id", Some(self.token_id.clone())),

@@ -43,6 +43,7 @@ pub(crate) const EXAMPLES: &[&str] = &[
     "slipway explain project default",
     "slipway explain cluster local -o json",
     "slipway explain deletion 0192f0c1-2b3c-7d4e-8f50-123456789abc",
+    "slipway explain rollout server",
 ];
 
 pub(crate) async fn run(

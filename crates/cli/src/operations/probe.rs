@@ -17,6 +17,7 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 /// What a server answered.
 #[derive(Debug)]
 pub struct ServerProbe {
+    pub server: String,
     /// The probes, or the error.
     pub readiness: Result<Readiness, String>,
     /// Its `Date` header, to the second.
@@ -34,7 +35,7 @@ pub struct ServerProbe {
 pub enum KeyProbe {
     NotGiven,
     Valid,
-    /// By the server, or the file of the key cannot be read.
+    /// By the server, or the file of the key or of the contexts cannot be read.
     Refused(String),
     /// The server gave no answer about it.
     Unknown,
@@ -43,6 +44,7 @@ pub enum KeyProbe {
 /// Asks once. Never fails: a missing answer is part of the result.
 pub async fn probe_server(options: &ClientOptions) -> ServerProbe {
     let mut probe = ServerProbe {
+        server: String::new(),
         readiness: Err(String::new()),
         date: None,
         version: None,
@@ -50,13 +52,14 @@ pub async fn probe_server(options: &ClientOptions) -> ServerProbe {
         control: None,
         clusters: Vec::new(),
     };
-    let authorities = options.ca_file.as_deref();
-    let (key, unreadable) = match options.secret_key() {
-        Ok(key) => (key, None),
-        Err(error) => (None, Some(error.to_string())),
+    let (connection, unreadable) = match options.connection() {
+        Ok(connection) => (connection, None),
+        Err(error) => (options.without_key(), Some(error.to_string())),
     };
+    probe.server.clone_from(&connection.server);
+    let (key, authorities) = (connection.key, connection.ca_file.as_deref());
     let is_given = key.is_some();
-    let client = match Client::new(&options.server, key, authorities) {
+    let client = match Client::new(&connection.server, key, authorities) {
         Ok(client) => client,
         Err(error) => {
             probe.readiness = Err(error.to_string());

@@ -11,8 +11,13 @@ pub(crate) fn render<T: Serialize>(
     table: impl FnOnce(&T) -> String,
 ) -> String {
     match output {
-        Output::Table | Output::Wide => table(document),
+        // What has a name was shown by it.
+        Output::Table | Output::Wide | Output::Name => table(document),
         Output::Json => to_json(document),
+        Output::JsonPath(template) => {
+            // Only map keys that are not text could fail here; there are none.
+            template.apply(&serde_json::to_value(document).unwrap_or_default())
+        }
         Output::Yaml => to_yaml(document),
     }
 }

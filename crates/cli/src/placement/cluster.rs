@@ -131,6 +131,8 @@ impl Row for Cluster {
 }
 
 impl Detail for Cluster {
+    const NOUN: &'static str = "cluster";
+
     fn facts(&self) -> Facts {
         let found = self.verification.as_ref();
         vec![

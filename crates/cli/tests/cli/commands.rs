@@ -52,6 +52,80 @@ async fn a_creation_sends_what_was_typed() {
 }
 
 #[tokio::test]
+async fn parameters_are_nested_and_come_from_a_file() {
+    let version = json!({
+        "id": ID, "blueprint_id": ID, "blueprint": "server", "version": "v1", "xrd": "",
+        "composition": "", "injection_strategy": "helm-values", "mesh_role": "node",
+        "provider_kinds": [], "revision": 1, "published_at": "2026-01-01T00:00:00Z",
+        "retired_at": null,
+        "parameter_schema": { "type": "object", "required": ["disk"], "properties": {
+            "name": { "type": "string", "pattern": "^[0-9]+$" },
+            "zones": { "type": "array", "items": { "type": "string" }, "maxItems": 3 },
+            "disk": { "type": "object", "required": ["size"], "properties": {
+                "size": { "type": "integer", "minimum": 10, "maximum": 500 },
+                "kind": { "enum": ["ssd", "hdd"], "default": "ssd", "x-immutable": true },
+            } },
+        } },
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("values.yaml");
+    std::fs::write(&file, "disk:\n  kind: hdd\n  size: 10\n").unwrap();
+    let (file, disk, name) = (file.to_str().unwrap(), "disk.size=20", "name=123");
+    let replies = vec![Reply::of(200, version.clone()), Reply::of(202, mk_resource("Pending"))];
+    let server = StandIn::new(replies).await;
+    let line = [
+        "resource",
+        "create",
+        "--handle",
+        "a",
+        "--blueprint",
+        "server",
+        "--version",
+        "v1",
+        "--param",
+        disk,
+        "-p",
+        name,
+        "-p",
+        "zones=[\"a\",\"b\"]",
+        "--params-file",
+        file,
+    ];
+    let ended = server.run(&line).await;
+    assert_eq!(ended.exit, Exit::Success, "{ended:?}");
+    let body: Value = serde_json::from_str(&server.asked()[1].body).unwrap();
+    let expected = json!({
+        "disk": { "kind": "hdd", "size": 20 }, "name": "123", "zones": ["a", "b"],
+    });
+    assert_eq!(body["parameters"], expected);
+
+    let replies = vec![
+        Reply::of(200, mk_resource("Failed")),
+        Reply::of(200, version.clone()),
+        Reply::of(202, mk_resource("Failed")),
+    ];
+    let server = StandIn::new(replies).await;
+    let line =
+        ["resource", "retry", ID, "--reason", "x", "-p", name, "-p", disk, "--unset", "disk.kind"];
+    let ended = server.run(&line).await;
+    assert_eq!(ended.exit, Exit::Success, "{ended:?}");
+    let body: Value = serde_json::from_str(&server.asked()[2].body).unwrap();
+    let expected = json!({ "disk": { "kind": null, "size": 20 }, "name": "123" });
+    assert_eq!(body["parameters"], expected);
+
+    let server = StandIn::new(vec![Reply::of(200, json!([version]))]).await;
+    let ended = server.run(&["blueprint", "version", "server"]).await;
+    insta::assert_snapshot!(ended.output);
+
+    std::fs::write(file, "- a\n").unwrap();
+    let server = StandIn::new(Vec::new()).await;
+    let line = ["resource", "create", "--handle", "a", "--blueprint", "b", "--params-file", file];
+    let ended = server.run(&line).await;
+    assert_eq!((ended.exit, server.lines().len()), (Exit::Usage, 0));
+    assert!(ended.errors.contains("is not a map of parameters"), "{ended:?}");
+}
+
+#[tokio::test]
 async fn the_same_parameter_twice_is_wrong_usage() {
     let server = StandIn::new(Vec::new()).await;
     let line =

@@ -7,11 +7,14 @@ mod stand_in;
 
 mod access;
 mod catalog;
+mod changes;
 mod commands;
+mod contexts;
 mod control;
 mod events;
 mod exits;
 mod leaks;
 mod plans;
 mod restores;
+mod selectors;
 mod waiting;

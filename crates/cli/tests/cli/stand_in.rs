@@ -182,7 +182,25 @@ pub(crate) async fn run_into(
     answers: &'static str,
 ) -> Ended {
     let arguments = ["slipway", "--server", server, "--key", "slipway_key"];
-    let line = Line::try_parse_from(arguments.iter().chain(line)).unwrap();
+    let line: Vec<_> = arguments.iter().chain(line).copied().collect();
+    run_line(output, &line, traits, answers).await
+}
+
+/// Runs a command that finds its server by itself; the person types `answers`.
+pub(crate) async fn run_alone(line: &[&str], answers: &'static str) -> Ended {
+    let output = Shared::default();
+    let line: Vec<_> = ["slipway"].iter().chain(line).copied().collect();
+    let ended = run_line(Box::new(output.clone()), &line, Traits::default(), answers).await;
+    Ended { output: output.text(), ..ended }
+}
+
+async fn run_line(
+    output: Box<dyn Write + Send>,
+    line: &[&str],
+    traits: Traits,
+    answers: &'static str,
+) -> Ended {
+    let line = Line::try_parse_from(line).unwrap();
     let errors = Shared::default();
     let input = Box::new(Cursor::new(answers));
     let mut terminal = Terminal::new(output, Box::new(errors.clone()), input, traits);

@@ -113,3 +113,70 @@ async fn a_deletion_is_waited_for_to_its_end() {
     assert_eq!(ended.exit, Exit::Success, "{ended:?}");
     assert_eq!(server.lines().last().unwrap(), &format!("GET /api/v1/deletions/{ID}"));
 }
+
+/// The first request of `slipway wait` opens the event stream, which is no use here.
+fn without_events(replies: Vec<Reply>) -> Vec<Reply> {
+    let refused = Reply::of(503, mk_problem(503, "too_many_streams"));
+    std::iter::once(refused).chain(replies).collect()
+}
+
+fn found(phase: &str) -> Reply {
+    Reply::of(200, json!([mk_resource(phase)]))
+}
+
+#[tokio::test]
+async fn what_is_so_already_answers_at_once() {
+    let script = without_events(vec![found("Ready"), Reply::of(200, mk_resource("Ready"))]);
+    let server = StandIn::new(script).await;
+    let ended = server.run(&["wait", "--for", "phase=Ready", "web-1", "resource/web-1"]).await;
+    assert_eq!(ended.exit, Exit::Success, "{ended:?}");
+    assert_eq!(ended.output, "KIND      NAME   STATE\nresource  web-1  Ready\n");
+    assert_eq!(server.lines().len(), 3, "named twice is waited for once");
+
+    let server = StandIn::new(without_events(vec![Reply::of(200, json!([]))])).await;
+    let ended = server.run(&["wait", "--for", "deleted", "web-1", "-o", "name"]).await;
+    assert_eq!((ended.exit, ended.output.as_str()), (Exit::Success, "resource/web-1\n"));
+    let gone = Reply::of(404, mk_problem(404, "project_not_found"));
+    let server = StandIn::new(without_events(vec![gone])).await;
+    let ended = server.run(&["wait", "--for", "deleted", "project/shop"]).await;
+    assert_eq!(ended.exit, Exit::Success, "{ended:?}");
+}
+
+#[tokio::test]
+async fn a_wait_for_several_ends_with_the_first_that_cannot_come() {
+    let begin = || vec![found("Pending"), Reply::of(200, mk_resource("Pending"))];
+    for (phase, exit, text) in [
+        ("Failed", Exit::EndedInFailed, "no quota"),
+        ("Deregistering", Exit::Refused, "being deleted"),
+    ] {
+        let mut script = begin();
+        script.push(Reply::of(200, mk_resource(phase)));
+        let server = StandIn::new(without_events(script)).await;
+        let ended = server.run(&["wait", "--for", "phase=Ready", "web-1"]).await;
+        assert_eq!(ended.exit, exit, "{ended:?}");
+        assert!(ended.errors.contains(text), "{ended:?}");
+    }
+    let server = StandIn::new(without_events(begin())).await;
+    let line = ["wait", "--for", "phase=Ready", "web-1", "--timeout", "50ms"];
+    let ended = server.run(&line).await;
+    assert_eq!(ended.exit, Exit::TimedOut, "{ended:?}");
+    assert!(ended.errors.contains("still Pending after 50ms"), "{ended:?}");
+    let server = StandIn::new(without_events(vec![Reply::of(200, json!([]))])).await;
+    let ended = server.run(&["wait", "--for", "phase=Ready", "web-1"]).await;
+    assert_eq!(ended.exit, Exit::NotFound, "{ended:?}");
+}
+
+#[tokio::test]
+async fn a_wait_that_makes_no_sense_is_refused_before_anything_is_sent() {
+    let server = StandIn::new(Vec::new()).await;
+    for (thing, text) in [
+        ("project/shop", "a project has no phase"),
+        ("thing/x", "is no KIND/NAME"),
+        ("resource/", "is no KIND/NAME"),
+    ] {
+        let ended = server.run(&["wait", "--for", "phase=Ready", thing]).await;
+        assert_eq!(ended.exit, Exit::Usage, "{ended:?}");
+        assert!(ended.errors.contains(text), "{ended:?}");
+    }
+    assert!(server.lines().is_empty());
+}

@@ -12,6 +12,7 @@ mod placement;
 mod simulated;
 mod slow;
 mod ticks;
+mod updates;
 mod walks;
 mod watches;
 mod world;

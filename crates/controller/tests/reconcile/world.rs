@@ -28,6 +28,7 @@ use slipway_controller::resources::ResourceLoop;
 use slipway_core::blocker::{BlockerCode, Deadlines};
 use slipway_core::broker::phase::Phase;
 use slipway_core::broker::snapshot::ResourceSnapshot;
+use slipway_core::catalog::parameters::ParameterSchema;
 use slipway_core::ids::{Partition, ProvisionedResourceId, ResourceId};
 use slipway_core::nodes::node::Reported;
 use slipway_core::nodes::token::TokenLifetimes;
@@ -145,7 +146,13 @@ impl World {
                 namespace_prefix: "slipway-project-".to_owned(),
             },
         );
-        let partition = store.operations.seed(&seed.unwrap()).await.unwrap().into();
+        let mut seed = seed.unwrap();
+        let mut schema = seed.blueprint.parameter_schema.document().clone();
+        // One that can change in place.
+        let size = serde_json::json!({ "name": "size", "type": "integer" });
+        schema["parameters"].as_array_mut().unwrap().push(size);
+        seed.blueprint.parameter_schema = ParameterSchema::read(schema).unwrap();
+        let partition = store.operations.seed(&seed).await.unwrap().into();
         let substrate = Arc::new(Simulated::default());
         substrate.behave(Behaviour { comes_up: true, ..Behaviour::default() });
         let settings = NodeSettings {

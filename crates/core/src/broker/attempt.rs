@@ -265,6 +265,12 @@ impl ProvisionedResource {
         self
     }
 
+    /// The same attempt of another declaration, see [`crate::broker::update`].
+    pub(crate) fn redeclared(&self, declared: Correction) -> Self {
+        let Correction { blueprint_version_id, parameter_values } = declared;
+        Self { blueprint_version_id, parameter_values, ..self.clone() }
+    }
+
     /// See [`crate::broker::flapping`].
     pub(crate) fn unsettled(mut self, since: Timestamp) -> Self {
         self.unsettled_since = since;

@@ -51,6 +51,7 @@ pub fn request(
         verb: DELETE,
         retention: door.defaults.retention,
         purge_protected: door.defaults.purge_protected,
+        resources: 1,
     };
     let name = &*snapshot.resource.handle.to_string();
     let taking = Taking { kind: SubjectKind::Resource, name, resources: 1 };

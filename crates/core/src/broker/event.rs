@@ -1,4 +1,4 @@
-//! The five lifecycle events of an attempt, and their payloads.
+//! The lifecycle events of an attempt, and their payloads.
 
 use serde::Serialize;
 
@@ -13,6 +13,7 @@ use crate::time::Timestamp;
 
 event_family!("broker" {
     REQUESTED => "ProvisionedResourceRequested",
+    UPDATED => "ProvisionedResourceUpdated",
     READY => "ProvisionedResourceReady",
     FAILED => "ProvisionedResourceFailed",
     DELETING => "ProvisionedResourceDeleting",

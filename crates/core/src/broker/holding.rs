@@ -81,6 +81,15 @@ pub struct Holder {
 }
 
 impl Holder {
+    /// As a part of its composite: `Server/s-1`, and what it is called in its cloud.
+    pub fn composed(&self) -> String {
+        let OutsideObject { kind, name, .. } = &self.object;
+        match &self.external_name {
+            Some(external) => format!("{kind}/{name} (in its cloud: {external})"),
+            None => format!("{kind}/{name}"),
+        }
+    }
+
     /// Whether its own deletion has begun and does not end. One that cannot be read counts.
     pub fn is_held(&self) -> bool {
         self.terminating && (!self.finalizers.is_empty() || self.object.uid.is_empty())

@@ -27,9 +27,11 @@ pub mod declare;
 pub mod delete;
 pub mod holding;
 pub mod orphan;
-pub mod relabel;
+pub mod redeclare;
+pub mod replace;
 pub mod retry;
 mod teardown;
+pub mod update;
 
 pub mod waiting;
 

@@ -15,7 +15,7 @@ use crate::broker::observation::CompositeReport;
 use crate::broker::phase::{Action, Composite, NodeFact, Observed, Phase, next};
 use crate::broker::prepare::{Read, check_claim, fence};
 use crate::broker::resource::Resource;
-use crate::broker::snapshot::ResourceSnapshot;
+use crate::broker::snapshot::{ResourceSnapshot, UPDATE_PENDING};
 use crate::broker::teardown::Scope;
 use crate::broker::waiting::{heartbeat_deadline, phase_deadline};
 use crate::broker::{deletion_verification, event, flapping, retry};
@@ -228,7 +228,7 @@ pub(crate) fn follow(
     actor: &Actor,
     now: Timestamp,
 ) {
-    let changed = retry::changed(gone, next);
+    let changed = retry::changed(gone);
     let requested = event::announce(event::REQUESTED, next, Revision::FIRST, now);
     commit.events.push(Event { changed: changed.clone(), ..requested });
     commit.wakes.push(next.id().into());
@@ -483,6 +483,13 @@ fn observed(snapshot: &ResourceSnapshot, tick: &Tick<'_>) -> Value {
         seen["last_uid"] = json!(uid);
     }
     let before = snapshot.observed.as_ref();
+    let reached = matches!(
+        tick.decision.observed.composite,
+        Composite::Present { drifted: false, terminating: false, .. }
+    );
+    if let Some(pending) = before.and_then(|seen| seen.get(UPDATE_PENDING)).filter(|_| !reached) {
+        seen[UPDATE_PENDING] = pending.clone();
+    }
     let mut timeless = before.cloned().unwrap_or_default();
     if let Some(fields) = timeless.as_object_mut() {
         fields.remove("since");

@@ -2,10 +2,7 @@
 //! one for the same resource, as declared or with corrections. The old attempt stays
 //! on record with its reason.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
-
-use serde_json::{Value, json};
 
 use crate::access::audit::Actor;
 use crate::blocker::{Blocker, BlockerCode};
@@ -13,41 +10,16 @@ use crate::broker::BrokerWrite;
 use crate::broker::attempt::{
     Correction, DeletionRequest, Failure, InvalidAggregate, NewAttempt, ProvisionedResource,
 };
-use crate::broker::declare::{self, Desired};
 use crate::broker::phase::Phase;
-use crate::broker::snapshot::{DeclareSnapshot, ResourceSnapshot};
+use crate::broker::redeclare::{self, Corrections, RedeclareSnapshot};
+use crate::broker::snapshot::ResourceSnapshot;
 use crate::broker::teardown::{self, Order, Scope};
-use crate::catalog::parameters::ParameterValues;
+use crate::broker::update::scheduled;
 use crate::commit::{Commit, Write};
-use crate::deletion::record::DeletionState;
 use crate::error::{ErrorKind, Refusal};
 use crate::event::derive_id;
 use crate::ids::{DeletionId, ProvisionedResourceId};
 use crate::text::Reason;
-
-/// What the next attempt does differently. Anything else stays as declared.
-#[derive(Debug, Clone, Default)]
-pub struct Corrections {
-    /// Another version of the same blueprint.
-    pub version: Option<String>,
-    /// New values by their names; `null` takes a value away.
-    pub parameters: BTreeMap<String, Value>,
-}
-
-impl Corrections {
-    pub fn is_empty(&self) -> bool {
-        self.version.is_none() && self.parameters.is_empty()
-    }
-}
-
-/// A resource with what its corrected declaration is checked against.
-#[derive(Debug, Clone)]
-pub struct RetrySnapshot {
-    pub resource: ResourceSnapshot,
-    /// The name of its project.
-    pub project: String,
-    pub declared: DeclareSnapshot,
-}
 
 /// Accepts the retry of an attempt that cannot advance by itself, as it was declared.
 /// `retention` says how long the attempt is kept once it is gone.
@@ -82,66 +54,33 @@ const fn order<'a>(
         verb: "resource.retry",
         retention,
         purge_protected: false,
+        resources: 0,
     }
 }
 
 /// The same with corrections, which are checked like a declaration.
 pub fn request_corrected(
-    snapshot: &RetrySnapshot,
+    snapshot: &RedeclareSnapshot,
     corrections: &Corrections,
     deletion_id: DeletionId,
     retention: Duration,
     reason: &Reason,
     actor: &Actor,
 ) -> Result<Commit, Refusal> {
-    let RetrySnapshot { resource, project, declared } = snapshot;
+    let RedeclareSnapshot { resource, project, declared } = snapshot;
     let (leaving, failure) = stuck(resource)?;
-    let parameters = overlay(resource.attempt.parameter_values(), &corrections.parameters)?;
-    let credential = resource.attempt.cloud_credential_id().to_string();
-    let desired = Desired {
-        project,
-        blueprint: &resource.blueprint.slug,
-        version: corrections.version.as_deref().or(Some(&resource.blueprint.version)),
-        credential: Some(&credential),
-        parameters: &parameters,
-    };
-    let checked = declare::check(declared, desired).map_err(|refusal| {
-        // The body of a retry names neither blueprint nor credential.
-        let of_version = refusal.field.as_deref() == Some("blueprint")
-            || refusal.kind == ErrorKind::ProviderConfigConflict;
-        if of_version { refusal.at("version") } else { refusal }
-    })?;
-    let correction = Correction {
-        blueprint_version_id: checked.blueprint.id,
-        parameter_values: checked.parameter_values,
-    };
-    let names = changed_parameters(resource.attempt.parameter_values(), &correction);
-    let (from, to) = (&resource.blueprint.version, &checked.blueprint.version);
-    let leaving = leaving.corrected(Some(correction));
-    let mut commit =
-        teardown::begin(resource, leaving, order(deletion_id, retention, reason, actor));
+    let redeclared = redeclare::check(resource, project, declared, corrections)?;
+    let order = order(deletion_id, retention, reason, actor);
+    let mut commit = redeclare::take_down(resource, leaving, redeclared, order);
     commit.writes.extend(failure);
-    for entry in &mut commit.audit {
-        // Values are in the rows of the attempts; the audit names them, as elsewhere.
-        entry.details["changed"] = json!({ "parameters": names });
-        if from != to {
-            entry.details["changed"]["version"] = json!({ "from": from, "to": to });
-        }
-    }
     Ok(commit)
 }
 
 /// The attempt on its way out, and the record of its failure if it has none yet.
 fn stuck(snapshot: &ResourceSnapshot) -> Result<(ProvisionedResource, Option<Write>), Refusal> {
     let attempt = &snapshot.attempt;
-    if let Some(deletion) = &snapshot.deletion
-        && deletion.state == DeletionState::Scheduled
-    {
-        let message = format!(
-            "resource `{}` is scheduled for deletion; to keep it and try again, first `slipway deletion cancel {}`",
-            snapshot.resource.handle, deletion.id
-        );
-        return Err(Refusal::new(ErrorKind::Leaving, message));
+    if let Some(refusal) = scheduled(snapshot) {
+        return Err(refusal);
     }
     let given_up = |blocker: &&Blocker| {
         use BlockerCode::{NodeLeft, NodeSilent, TokenCapReached};
@@ -183,40 +122,9 @@ fn not_stuck(snapshot: &ResourceSnapshot) -> Refusal {
     Refusal::new(ErrorKind::NothingToRetry, message)
 }
 
-/// The declared values with the corrected ones over them.
-fn overlay(
-    declared: &ParameterValues,
-    corrected: &BTreeMap<String, Value>,
-) -> Result<BTreeMap<String, Value>, Refusal> {
-    let mut values = declared.as_map().clone();
-    for (name, value) in corrected {
-        if !value.is_null() {
-            values.insert(name.clone(), value.clone());
-        } else if values.remove(name).is_none() {
-            let shown: String = name.chars().filter(|c| !c.is_control()).take(63).collect();
-            let message = format!("parameter `{shown}` has no value that could be taken away");
-            let field = format!("parameters.{shown}");
-            return Err(Refusal::new(ErrorKind::ParameterValuesInvalid, message).at(field));
-        }
-    }
-    Ok(values)
-}
-
-/// The names of the parameters whose values differ.
-fn changed_parameters(before: &ParameterValues, after: &Correction) -> Vec<String> {
-    let (before, after) = (before.as_map(), after.parameter_values.as_map());
-    let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
-    let changed = names.into_iter().filter(|name| before.get(*name) != after.get(*name));
-    changed.cloned().collect()
-}
-
 /// What the successor does differently, for the event and the audit.
-pub(crate) fn changed(gone: &ProvisionedResource, next: &ProvisionedResource) -> Vec<String> {
-    let Some(correction) = gone.correction() else { return Vec::new() };
-    let version = gone.blueprint_version_id() != next.blueprint_version_id();
-    let parameters = changed_parameters(gone.parameter_values(), correction);
-    let parameters = parameters.iter().map(|name| format!("parameters.{name}"));
-    version.then(|| "version".to_owned()).into_iter().chain(parameters).collect()
+pub(crate) fn changed(gone: &ProvisionedResource) -> Vec<String> {
+    gone.correction().map(|correction| redeclare::changed(gone, correction)).unwrap_or_default()
 }
 
 /// The attempt that follows one that is gone: the same declaration, or the corrected
@@ -252,10 +160,13 @@ pub(crate) fn successor(
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use serde_json::{Value, json};
     use uuid::Uuid;
 
     use super::*;
-    use crate::broker::snapshot::CredentialConflict;
+    use crate::broker::snapshot::{CredentialConflict, DeclareSnapshot};
     use crate::catalog::blueprint_version::{BlueprintVersion, Engine};
     use crate::deletion::DeletionWrite;
     use crate::fixtures::{at, mk_actor, mk_declare_snapshot, mk_snapshot, mk_token};
@@ -379,7 +290,7 @@ mod tests {
         let mut parameters = corrections;
         parameters.remove("version");
         let resource = mk_snapshot(Phase::Failed);
-        let snapshot = RetrySnapshot { resource, project: "default".to_owned(), declared };
+        let snapshot = RedeclareSnapshot { resource, project: "default".to_owned(), declared };
         let id = DeletionId::new(Uuid::from_u128(500));
         let reason = Reason::parse("a typo").unwrap();
         request_corrected(
@@ -414,7 +325,7 @@ mod tests {
         let next = successor(&gone).unwrap();
         assert_eq!(next.blueprint_version_id(), newer.id);
         assert_eq!(next.parameter_values().as_map()["busy_seconds"], 7);
-        assert_eq!(super::changed(&gone.attempt, &next), ["version", "parameters.busy_seconds"]);
+        assert_eq!(super::changed(&gone.attempt), ["version", "parameters.busy_seconds"]);
     }
 
     /// Checked by the function that checks a declaration.

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use crate::blocker::Blocker;
@@ -24,6 +24,10 @@ use crate::nodes::node::Node;
 use crate::nodes::token::BootstrapToken;
 use crate::placement::namespace::Placement;
 use crate::time::Timestamp;
+
+/// The field of an observation that says since when an update waits. It is kept there
+/// because only the record of a tick that read the updated row may take it away.
+pub(crate) const UPDATE_PENDING: &str = "update_pending_since";
 
 /// A resource with its current attempt and everything related to it.
 #[derive(Debug, Clone)]
@@ -68,6 +72,29 @@ impl ResourceSnapshot {
     /// Since when the last recorded observation has been the same.
     pub fn observed_since(&self) -> Option<Timestamp> {
         self.observed.as_ref()?.get("since")?.as_str()?.parse().ok()
+    }
+
+    /// Since when an update waits to reach the substrate. The observation of a tick after
+    /// it ends that, see [`crate::broker::record`].
+    pub fn update_pending_since(&self) -> Option<Timestamp> {
+        self.observed.as_ref()?.get(UPDATE_PENDING)?.as_str()?.parse().ok()
+    }
+
+    /// The observation without that, which is shown beside it.
+    pub fn observed_shown(&self) -> Option<Value> {
+        let mut observed = self.observed.clone()?;
+        let fields = observed.as_object_mut()?;
+        fields.remove(UPDATE_PENDING);
+        (!fields.is_empty()).then_some(observed)
+    }
+
+    /// The observation from now on: an update changed what the substrate should be.
+    pub(crate) fn with_update_pending(&self) -> Value {
+        let mut observed = self.observed.clone().unwrap_or_default();
+        if observed.get(UPDATE_PENDING).is_none() {
+            observed[UPDATE_PENDING] = json!(self.now);
+        }
+        observed
     }
 
     /// Whether nobody checks the observation any more: the loop has given the row up, or did

@@ -54,6 +54,8 @@ pub(crate) struct Order<'a> {
     pub(crate) retention: Duration,
     /// Whether nobody may purge that before its retention ends.
     pub(crate) purge_protected: bool,
+    /// How many resources it counts as, for the brake.
+    pub(crate) resources: i64,
 }
 
 /// Records the order; `leaving` is the attempt after the request.
@@ -121,7 +123,7 @@ pub(crate) fn deletion(snapshot: &ResourceSnapshot, order: Order<'_>) -> Deletio
         reason: order.reason.as_str().to_owned(),
         parent: None,
         cascade: false,
-        resources: i64::from(order.scope == Scope::Resource),
+        resources: order.resources,
         revision: Revision::FIRST,
         requested_at: snapshot.now,
         scheduled_for: None,

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::access::audit::Actor;
 use crate::catalog::blueprint_version::{CompositeDefinition, Engine, InjectionStrategy, MeshRole};
 use crate::catalog::name::document;
-use crate::catalog::parameters::{Parameter, ParameterSchema, shown};
+use crate::catalog::parameters::ParameterSchema;
 use crate::catalog::{CatalogWrite, Name};
 use crate::commit::Commit;
 use crate::deletion::request::Deletable;
@@ -58,7 +58,8 @@ pub struct SubmittedContent {
     pub version: String,
     pub xrd: String,
     pub composition: String,
-    pub parameters: Vec<Parameter>,
+    /// Either form of a schema; taken from the XRD if not given.
+    pub parameters: Option<Value>,
     pub injection_strategy: String,
     pub mesh_role: Option<String>,
     pub provider_kinds: Vec<String>,
@@ -117,24 +118,13 @@ fn version(text: &str) -> Result<String, Refusal> {
     if valid { Ok(text.to_owned()) } else { Err(Refusal::invalid("version", problem)) }
 }
 
-/// An empty schema if one of the parameters is at fault.
-fn schema(parameters: Vec<Parameter>, faults: &mut Vec<Refusal>) -> ParameterSchema {
-    let before = faults.len();
-    for parameter in &parameters {
-        let text = parameter.default.as_ref().and_then(Value::as_str).unwrap_or_default();
-        let at = format!("parameter_schema.{}.default", shown(&parameter.name));
-        or_fault(document(&at, text, 65_536), faults);
-    }
-    faults.extend(ParameterSchema::faults(&parameters).map(|invalid| {
-        let name = shown(&invalid.name);
-        let message = format!("parameter `{name}` {}", invalid.problem);
-        Refusal::new(ErrorKind::ParameterSchemaInvalid, message)
-            .at(format!("parameter_schema.{name}"))
-    }));
-    match faults.len() == before {
-        true => ParameterSchema::new(parameters).unwrap_or_default(),
-        false => ParameterSchema::default(),
-    }
+/// An empty schema if it is at fault.
+fn schema(given: Option<Value>, faults: &mut Vec<Refusal>) -> ParameterSchema {
+    let read = given.map_or_else(|| Ok(ParameterSchema::default()), ParameterSchema::read);
+    read.unwrap_or_else(|wrong| {
+        faults.extend(wrong);
+        ParameterSchema::default()
+    })
 }
 
 fn provider_kinds(kinds: Vec<String>) -> Result<Vec<String>, Refusal> {
@@ -355,6 +345,22 @@ pub fn publish(
     Ok(Published { id, commit })
 }
 
+/// The content with the parameters of its XRD, for an author who declared none. Only
+/// Crossplane has an XRD. A version that an earlier Slipway published stays as it is.
+pub fn taking_parameters(
+    snapshot: &BlueprintSnapshot,
+    content: &VersionContent,
+    of_xrd: &ParameterSchema,
+) -> VersionContent {
+    let crossplane = |blueprint: &Blueprint| blueprint.engine == Engine::Crossplane;
+    let earlier =
+        |version: &PublishedVersion| version.content.parameter_schema == ParameterSchema::default();
+    let takes = snapshot.blueprint.as_ref().is_some_and(crossplane)
+        && !snapshot.version.as_ref().is_some_and(earlier);
+    let parameter_schema = if takes { of_xrd } else { &content.parameter_schema };
+    VersionContent { parameter_schema: parameter_schema.clone(), ..content.clone() }
+}
+
 /// Idempotent. Resources that were made from the version continue.
 pub fn retire(
     snapshot: &BlueprintSnapshot,
@@ -379,7 +385,7 @@ pub fn retire(
 mod tests {
     use super::*;
     use crate::catalog::blueprint_version::{CompositeScope, CompositeType};
-    use crate::catalog::parameters::ParameterType;
+    use crate::catalog::parameters::{Parameter, ParameterType};
     use crate::commit::Write;
     use crate::deletion::door::Door;
     use crate::deletion::request::request;
@@ -391,7 +397,7 @@ mod tests {
             version: "v1".to_owned(),
             xrd: "kind: X".to_owned(),
             composition: "kind: C".to_owned(),
-            parameters: Vec::new(),
+            parameters: None,
             injection_strategy: "helm-values".to_owned(),
             mesh_role: None,
             provider_kinds: vec!["hetzner".to_owned()],
@@ -402,18 +408,13 @@ mod tests {
     #[test]
     fn each_fault_of_a_version_names_its_field() {
         assert_eq!(VersionContent::check(submitted()).unwrap().mesh_role, MeshRole::Node);
-        let required_with_default = Parameter {
-            name: "size".to_owned(),
-            kind: ParameterType::Integer,
-            required: true,
-            default: Some(json!(1)),
+        let listed = |parameter: Value| SubmittedContent {
+            parameters: Some(json!({ "parameters": [parameter] })),
+            ..submitted()
         };
-        let long_default = Parameter {
-            kind: ParameterType::String,
-            required: false,
-            default: Some(json!("a\u{0}")),
-            ..required_with_default.clone()
-        };
+        let required_with_default =
+            json!({ "name": "size", "type": "integer", "required": true, "default": 1 });
+        let long_default = json!({ "name": "size", "type": "string", "default": "a\u{0}" });
         let table = [
             (SubmittedContent { version: "V 1".to_owned(), ..submitted() }, "version"),
             (SubmittedContent { version: ".1".to_owned(), ..submitted() }, "version"),
@@ -422,14 +423,8 @@ mod tests {
                 SubmittedContent { composition: "x".repeat(MAX_DOCUMENT + 1), ..submitted() },
                 "composition",
             ),
-            (
-                SubmittedContent { parameters: vec![required_with_default], ..submitted() },
-                "parameter_schema.size",
-            ),
-            (
-                SubmittedContent { parameters: vec![long_default], ..submitted() },
-                "parameter_schema.size.default",
-            ),
+            (listed(required_with_default), "parameter_schema.size"),
+            (listed(long_default), "parameter_schema.size.default"),
             (
                 SubmittedContent { injection_strategy: "magic".to_owned(), ..submitted() },
                 "injection_strategy",
@@ -448,16 +443,32 @@ mod tests {
     }
 
     #[test]
-    fn every_fault_of_a_version_is_named_at_once() {
-        let parameter = |name: &str| Parameter {
-            name: name.to_owned(),
-            kind: ParameterType::Integer,
-            required: true,
-            default: Some(json!(1)),
+    fn parameters_are_taken_from_the_xrd_of_a_new_version_alone() {
+        let schema = json!({ "type": "object", "properties": { "a": {} } });
+        let of_xrd = ParameterSchema::read(schema).unwrap();
+        let content = VersionContent::check(submitted()).unwrap();
+        let taken = |engine, version: Option<PublishedVersion>| {
+            let mut snapshot = snapshot(version);
+            snapshot.blueprint = Some(Blueprint { engine, ..mk_blueprint() });
+            taking_parameters(&snapshot, &content, &of_xrd).parameter_schema == of_xrd
         };
+        let published = |parameter_schema| PublishedVersion {
+            content: VersionContent { parameter_schema, ..content.clone() },
+            ..mk_version()
+        };
+        assert!(taken(Engine::Crossplane, None));
+        assert!(!taken(Engine::Local, None));
+        assert!(taken(Engine::Crossplane, Some(published(of_xrd.clone()))));
+        assert!(!taken(Engine::Crossplane, Some(published(ParameterSchema::default()))));
+    }
+
+    #[test]
+    fn every_fault_of_a_version_is_named_at_once() {
+        let parameter =
+            |name: &str| json!({ "name": name, "type": "integer", "required": true, "default": 1 });
         let given = SubmittedContent {
             version: "V 1".to_owned(),
-            parameters: vec![parameter("size"), parameter("helmValues")],
+            parameters: Some(json!({ "parameters": [parameter("size"), parameter("helmValues")] })),
             injection_strategy: "helm-value".to_owned(),
             provider_kinds: vec!["A".to_owned(), "b".to_owned(), "b".to_owned()],
             ..submitted()
@@ -563,8 +574,13 @@ mod tests {
         let published = |engine, name: &str, kind| {
             let blueprint = Blueprint { engine, ..mk_blueprint() };
             let snapshot = BlueprintSnapshot { blueprint: Some(blueprint), ..snapshot(None) };
-            let parameter =
-                Parameter { name: name.to_owned(), kind, required: false, default: None };
+            let parameter = Parameter {
+                name: name.to_owned(),
+                kind,
+                required: false,
+                immutable: false,
+                default: None,
+            };
             let parameter_schema = ParameterSchema::new(vec![parameter]).unwrap();
             let content = VersionContent { parameter_schema, ..mk_content() };
             let documents = Ok(definition());

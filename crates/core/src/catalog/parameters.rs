@@ -1,16 +1,32 @@
-//! The parameter schema of a blueprint version and the values of one attempt.
-//! Values are checked when they are declared and again when they are rendered;
+//! The parameter schema of a blueprint version, which is a JSON Schema, and the values of one
+//! attempt. Values are checked when they are declared and again when they are rendered;
 //! only supplied values are rendered, defaults stay with the composition.
+//!
+//! An author writes a JSON Schema ([`publish`] bounds it) or the short form ([`list`]), which
+//! is translated. What was written is stored and shown; the translation is what checks.
 
-use std::collections::BTreeMap;
-use std::fmt;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde_json::{Map, Value, json};
 
-use crate::error::{ErrorKind, Refusal};
-use crate::nearest::nearest;
+use crate::catalog::name::document;
+use crate::error::{ErrorKind, Refusal, or_fault};
 use crate::placement::provider_config;
+
+mod check;
+mod list;
+mod path;
+mod publish;
+mod values;
+mod view;
+
+pub use list::{Parameter, ParameterType};
+pub use publish::{DIALECTS, is_known_format, pattern_problem};
+pub use view::{Described, IMMUTABLE, View};
+
+use path::Path;
 
 /// The most faults that one answer names.
 const MAX_FAULTS: usize = 64;
@@ -20,56 +36,16 @@ pub(crate) fn shown(name: &str) -> String {
     name.chars().filter(|c| !c.is_control()).take(63).collect()
 }
 
-/// The three types a parameter can have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ParameterType {
-    Boolean,
-    Integer,
-    String,
-}
-
-impl ParameterType {
-    fn accepts(self, value: &Value) -> bool {
-        match (self, value) {
-            (Self::Boolean, Value::Bool(_)) | (Self::String, Value::String(_)) => true,
-            (Self::Integer, Value::Number(number)) => number.is_i64(),
-            _ => false,
-        }
-    }
-}
-
-impl fmt::Display for ParameterType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Boolean => "boolean",
-            Self::Integer => "integer",
-            Self::String => "string",
-        })
-    }
-}
-
-/// One parameter that a blueprint declares.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Parameter {
-    pub name: String,
-    #[serde(rename = "type")]
-    pub kind: ParameterType,
-    #[serde(default)]
-    pub required: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub default: Option<Value>,
-}
-
-/// `{"parameters": [...]}`, as the catalog writes it.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+/// The parameters that a version takes.
+#[derive(Debug, Clone)]
 pub struct ParameterSchema {
-    parameters: Vec<Parameter>,
+    /// As the author wrote it, in either form.
+    given: Arc<Value>,
+    /// The JSON Schema that checks values.
+    schema: Arc<Value>,
 }
 
-/// A schema that cannot be published.
+/// A schema in the short form that cannot be published.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("parameter `{name}` {problem}")]
 pub struct InvalidSchema {
@@ -78,93 +54,203 @@ pub struct InvalidSchema {
 }
 
 impl ParameterSchema {
-    /// Names that an injection strategy writes to; a parameter of that name
-    /// would be overwritten by the token, or overwrite it.
-    const INJECTION_SITES: [&'static str; 2] = ["helmValues", "providerSecret"];
-
+    /// A schema in the short form.
     pub fn new(parameters: Vec<Parameter>) -> Result<Self, InvalidSchema> {
-        let fault = Self::faults(&parameters).next();
+        let fault = list::faults(&parameters).next();
         match fault {
             Some(fault) => Err(fault),
-            None => Ok(Self { parameters }),
+            None => Ok(Self::listed(parameters)),
         }
     }
 
-    /// What is wrong with these, the first fault of each.
-    pub fn faults(parameters: &[Parameter]) -> impl Iterator<Item = InvalidSchema> {
-        parameters.iter().enumerate().filter_map(|(index, parameter)| {
-            let refuse = |problem| Some(InvalidSchema { name: parameter.name.clone(), problem });
-            let starts_well = parameter.name.starts_with(|c: char| c.is_ascii_alphabetic());
-            if !starts_well
-                || parameter.name.len() > 63
-                || !parameter.name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
-            {
-                return refuse("must be 1 to 63 letters, digits or _, starting with a letter");
-            }
-            if Self::INJECTION_SITES.contains(&parameter.name.as_str()) {
-                return refuse("has the name of an injection site; choose another");
-            }
-            if parameters[..index].iter().any(|earlier| earlier.name == parameter.name) {
-                return refuse("is declared twice");
-            }
-            match &parameter.default {
-                Some(_) if parameter.required => {
-                    refuse("is required and has a default; remove one of the two")
-                }
-                Some(default) if !parameter.kind.accepts(default) => {
-                    refuse("has a default of another type")
-                }
-                _ => None,
-            }
-        })
+    fn listed(parameters: Vec<Parameter>) -> Self {
+        let schema = list::translated(&parameters);
+        let given = json!(list::List { parameters });
+        Self { given: Arc::new(given), schema: Arc::new(schema) }
     }
 
-    pub fn parameters(&self) -> &[Parameter] {
-        &self.parameters
+    /// Names outside of `properties` are refused, unless the author says otherwise.
+    fn written(given: Value) -> Self {
+        let mut schema = given.clone();
+        if let Value::Object(keywords) = &mut schema {
+            keywords.entry("additionalProperties").or_insert(Value::Bool(false));
+            // For editors; the checker has but one dialect.
+            keywords.remove("$schema");
+        }
+        Self { given: Arc::new(given), schema: Arc::new(schema) }
+    }
+
+    /// A schema in either form as it was submitted, or everything that is wrong with it.
+    pub fn read(mut given: Value) -> Result<Self, Vec<Refusal>> {
+        let refusals = |faults: Vec<publish::Fault>| {
+            faults.into_iter().take(MAX_FAULTS).map(Refusal::from).collect::<Vec<_>>()
+        };
+        match &given {
+            Value::Object(fields) if fields.contains_key("parameters") => {
+                let parameters = list::read(fields).map_err(refusals)?;
+                let faults = list_faults(&parameters);
+                if faults.is_empty() { Ok(Self::listed(parameters)) } else { Err(faults) }
+            }
+            _ => match publish::check(&mut given) {
+                faults if faults.is_empty() => Ok(Self::written(given)),
+                faults => Err(refusals(faults)),
+            },
+        }
+    }
+
+    /// Whether no value can be given.
+    pub fn is_empty(&self) -> bool {
+        let view = self.view();
+        view.properties().is_empty() && view.others().is_none() && !view.is_open()
+    }
+
+    /// As the author wrote it.
+    pub fn document(&self) -> &Value {
+        &self.given
+    }
+
+    /// The schema of all parameters.
+    pub fn view(&self) -> View<'_> {
+        View::of(&self.schema, &self.schema)
+    }
+
+    /// Every parameter and its fields, for people.
+    pub fn described(&self) -> Vec<Described> {
+        let mut rows = Vec::new();
+        self.view().describe("", &mut rows);
+        rows
     }
 
     /// Whether resources get the name of their ProviderConfig.
     pub fn takes_provider_config_name(&self) -> bool {
-        self.parameters.iter().any(|parameter| {
-            parameter.name == provider_config::PARAMETER && parameter.kind == ParameterType::String
-        })
+        let properties = self.view().properties();
+        let found = properties.iter().find(|(name, _)| *name == provider_config::PARAMETER);
+        found.is_some_and(|(_, schema)| schema.types() == ["string"])
     }
 
     /// Checks supplied values. Reports every fault, in the order of the names and
     /// what is missing last, so that the same input always gets the same answer.
-    pub fn validate(&self, values: BTreeMap<String, Value>) -> Result<ParameterValues, Refusal> {
-        let fault = |name: &str, problem: String| {
-            Refusal::new(ErrorKind::ParameterValuesInvalid, format!("parameter `{name}` {problem}"))
-                .at(format!("parameters.{name}"))
-        };
-        let wrong = |(name, value): (&String, &Value)| {
-            let Some(parameter) = self.parameters.iter().find(|p| &p.name == name) else {
-                return Some(fault(&shown(name), self.unknown(name)));
+    pub fn validate(
+        &self,
+        mut values: BTreeMap<String, Value>,
+    ) -> Result<ParameterValues, Refusal> {
+        let refusal = |fault: &check::Fault| {
+            let said = fault.said(&self.schema);
+            let message = match fault.path.is_root() {
+                true => format!("the parameters {said}"),
+                false => format!("parameter `{}` {said}", fault.path),
             };
-            if !parameter.kind.accepts(value) {
-                return Some(fault(name, format!("must be of type {}", parameter.kind)));
-            }
-            let text = value.as_str().unwrap_or_default();
-            (text.contains('\0') || text.len() > 65_536)
-                .then(|| fault(name, "must be at most 65536 bytes without U+0000".to_owned()))
+            Refusal::new(ErrorKind::ParameterValuesInvalid, message)
+                .at(fault.path.field("parameters"))
         };
-        let missing =
-            |parameter: &&Parameter| parameter.required && !values.contains_key(&parameter.name);
-        let missing = self.parameters.iter().filter(missing);
-        let missing = missing.map(|p| fault(&p.name, format!("is required ({})", p.kind)));
-        // As many as a person reads; a schema is longer only by mistake.
-        Refusal::all(values.iter().filter_map(wrong).chain(missing).take(MAX_FAULTS))?;
-        Ok(ParameterValues(values))
+        let mut faults = values::check(&mut values).map_err(|limit| refusal(&limit))?;
+        let validator = check::compiled(&self.schema).map_err(|problem| {
+            let message = format!("the schema of this blueprint version cannot be used: it {problem}; publish a new version");
+            Refusal::new(ErrorKind::ParameterValuesInvalid, message).at("parameters")
+        })?;
+        let map: Map<String, Value> = std::mem::take(&mut values).into_iter().collect();
+        let map = Value::Object(map);
+        // Bounds the work for a hostile schema; more than enough to fill the answer.
+        faults.extend(check::faults(&self.schema, &validator, &map, 16 * MAX_FAULTS));
+        faults.sort_by(|one, other| (one.missing, &one.path).cmp(&(other.missing, &other.path)));
+        faults.dedup_by(|one, other| one.path == other.path);
+        Refusal::all(faults.iter().take(MAX_FAULTS).map(refusal))?;
+        let Value::Object(map) = map else { return Ok(ParameterValues::default()) };
+        Ok(ParameterValues(map.into_iter().collect()))
     }
 
-    fn unknown(&self, name: &str) -> String {
-        let known: Vec<_> = self.parameters.iter().map(|p| p.name.as_str()).collect();
-        if known.is_empty() {
-            return "is not known to this blueprint, which takes none".to_owned();
+    /// What is marked immutable and differs, such as `parameters.region`. A value that
+    /// appears or goes differs, too.
+    pub fn immutable_changes(
+        &self,
+        before: &ParameterValues,
+        after: &ParameterValues,
+    ) -> Vec<String> {
+        let object = |values: &ParameterValues| {
+            Value::Object(
+                values.0.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
+            )
+        };
+        let (before, after) = (object(before), object(after));
+        let mut found = Vec::new();
+        changes(&self.view(), &Path::default(), (Some(&before), Some(&after)), &mut found);
+        found
+    }
+}
+
+/// Everything that is wrong with the parameters of a list.
+fn list_faults(parameters: &[Parameter]) -> Vec<Refusal> {
+    let mut faults = Vec::new();
+    for parameter in parameters {
+        let text = parameter.default.as_ref().and_then(Value::as_str).unwrap_or_default();
+        let at = format!("parameter_schema.{}.default", shown(&parameter.name));
+        or_fault(document(&at, text, 65_536), &mut faults);
+    }
+    faults.extend(list::faults(parameters).map(|invalid| {
+        let name = shown(&invalid.name);
+        let message = format!("parameter `{name}` {}", invalid.problem);
+        Refusal::new(ErrorKind::ParameterSchemaInvalid, message)
+            .at(format!("parameter_schema.{name}"))
+    }));
+    faults
+}
+
+fn changes(
+    view: &View<'_>,
+    path: &Path,
+    (before, after): (Option<&Value>, Option<&Value>),
+    found: &mut Vec<String>,
+) {
+    if before == after {
+        return;
+    }
+    if view.is_immutable() {
+        found.push(path.field("parameters"));
+        return;
+    }
+    let fields =
+        |value: Option<&Value>| value.and_then(Value::as_object).cloned().unwrap_or_default();
+    let (before, after) = (fields(before), fields(after));
+    let names: BTreeSet<_> = before.keys().chain(after.keys()).collect();
+    for name in names {
+        if let Some(field) = view.field(name) {
+            changes(&field, &path.name(name), (before.get(name), after.get(name)), found);
         }
-        let meant = nearest(name, known.iter().copied());
-        let meant = meant.map(|meant| format!(" (did you mean `{meant}`?)")).unwrap_or_default();
-        format!("is not known to this blueprint{meant}; it takes: {}", known.join(", "))
+    }
+}
+
+/// None.
+impl Default for ParameterSchema {
+    fn default() -> Self {
+        Self::listed(Vec::new())
+    }
+}
+
+/// By what the author wrote.
+impl PartialEq for ParameterSchema {
+    fn eq(&self, other: &Self) -> bool {
+        self.given == other.given
+    }
+}
+
+impl Serialize for ParameterSchema {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.given.serialize(serializer)
+    }
+}
+
+/// For rows: they were checked when published.
+impl<'de> Deserialize<'de> for ParameterSchema {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let given = Value::deserialize(deserializer)?;
+        match &given {
+            Value::Object(fields) if fields.contains_key("parameters") => {
+                let list: list::List = serde_json::from_value(given).map_err(de::Error::custom)?;
+                Ok(Self::listed(list.parameters))
+            }
+            Value::Object(_) => Ok(Self::written(given)),
+            _ => Err(de::Error::custom("a schema is an object")),
+        }
     }
 }
 
@@ -182,81 +268,51 @@ impl ParameterValues {
     pub const fn as_map(&self) -> &BTreeMap<String, Value> {
         &self.0
     }
+
+    /// The values with others over them, as in a JSON merge patch: objects are merged, null
+    /// takes a value away, everything else is replaced. To be checked by a schema.
+    pub fn merged(
+        &self,
+        patch: &BTreeMap<String, Value>,
+    ) -> Result<BTreeMap<String, Value>, Refusal> {
+        let map = |map: &BTreeMap<String, Value>| {
+            map.iter().map(|(name, value)| (name.clone(), value.clone())).collect()
+        };
+        let mut merged: Map<String, Value> = map(&self.0);
+        merge(&mut merged, &map(patch), &Path::default())?;
+        Ok(merged.into_iter().collect())
+    }
+}
+
+fn merge(
+    values: &mut Map<String, Value>,
+    patch: &Map<String, Value>,
+    path: &Path,
+) -> Result<(), Refusal> {
+    for (name, value) in patch {
+        let path = path.name(name);
+        match (value, values.get_mut(name)) {
+            (Value::Null, Some(_)) => {
+                values.remove(name);
+            }
+            (Value::Null, None) => {
+                let message = format!("parameter `{path}` has no value that could be taken away");
+                let field = path.field("parameters");
+                return Err(Refusal::new(ErrorKind::ParameterValuesInvalid, message).at(field));
+            }
+            (Value::Object(patch), Some(Value::Object(fields)))
+                if path.depth() <= values::MAX_DEPTH =>
+            {
+                merge(fields, patch, &path)?;
+            }
+            // A null within it is refused by the check.
+            (value, _) => {
+                values.insert(name.clone(), value.clone());
+            }
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    fn parameter(
-        name: &str,
-        kind: ParameterType,
-        required: bool,
-        default: Option<Value>,
-    ) -> Parameter {
-        Parameter { name: name.to_owned(), kind, required, default }
-    }
-
-    fn schema() -> ParameterSchema {
-        ParameterSchema::new(vec![
-            parameter("size", ParameterType::Integer, true, None),
-            parameter("public", ParameterType::Boolean, false, Some(json!(false))),
-            parameter("region", ParameterType::String, false, None),
-        ])
-        .unwrap()
-    }
-
-    fn values(value: Value) -> BTreeMap<String, Value> {
-        serde_json::from_value(value).unwrap()
-    }
-
-    #[test]
-    fn only_supplied_values_are_kept() {
-        let kept = schema().validate(values(json!({"size": 3}))).unwrap();
-        assert_eq!(kept.as_map(), &values(json!({"size": 3})));
-    }
-
-    #[test]
-    fn each_fault_names_its_parameter() {
-        let table = [
-            (json!({}), "parameters.size"),
-            (json!({"size": "3"}), "parameters.size"),
-            (json!({"size": 1.5}), "parameters.size"),
-            (json!({"size": 3, "public": 1}), "parameters.public"),
-            (json!({"size": 3, "region": null}), "parameters.region"),
-            (json!({"size": 3, "region": "a\u{0}"}), "parameters.region"),
-            (json!({"size": 3, "color": "red"}), "parameters.color"),
-        ];
-        for (input, field) in table {
-            let refusal = schema().validate(values(input.clone())).unwrap_err();
-            assert_eq!(refusal.kind, ErrorKind::ParameterValuesInvalid, "{input}");
-            assert_eq!(refusal.field.as_deref(), Some(field), "{input}");
-        }
-    }
-
-    #[test]
-    fn every_fault_is_named_at_once() {
-        let wrong = json!({"size": "3", "public": 1, "regoin": "eu"});
-        let refusal = schema().validate(values(wrong)).unwrap_err();
-        let fields: Vec<_> = refusal.faults().filter_map(|fault| fault.field.as_deref()).collect();
-        assert_eq!(fields, ["parameters.public", "parameters.regoin", "parameters.size"]);
-        assert!(refusal.others()[0].message.contains("did you mean `region`?"), "{refusal:?}");
-    }
-
-    #[test]
-    fn a_schema_that_contradicts_itself_is_refused() {
-        let integer = ParameterType::Integer;
-        let table = [
-            vec![parameter("a", integer, true, Some(json!(1)))],
-            vec![parameter("a", integer, false, Some(json!("1")))],
-            vec![parameter("a", integer, false, None), parameter("a", integer, false, None)],
-            vec![parameter("", integer, false, None)],
-            vec![parameter("helmValues", integer, false, None)],
-        ];
-        for parameters in table {
-            assert!(ParameterSchema::new(parameters.clone()).is_err(), "{parameters:?}");
-        }
-    }
-}
+mod tests;

@@ -356,7 +356,7 @@ fn restorable(snapshot: &RestoreSnapshot) -> Result<Option<&DeletedRow>, Refusal
     let id = deletion.id;
     let problem = match deletion.state {
         _ if deletion.target.kind == SubjectKind::ProvisionedResource => {
-            "it was the teardown of a retry, and its resource lives on".to_owned()
+            "it was the teardown of a retry or a replacement, and its resource lives on".to_owned()
         }
         DeletionState::Done => match deletion.restorable_until {
             Some(until) if *now < until => return Ok(target.as_ref()),

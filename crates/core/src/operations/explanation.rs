@@ -23,6 +23,7 @@ closed_set!(
         Cluster => "cluster",
         Token => "token",
         Leak => "leak",
+        Rollout => "rollout",
     }
 );
 

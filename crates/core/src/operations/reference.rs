@@ -133,6 +133,7 @@ pub fn missing(kind: ExplainedKind, text: &str) -> Refusal {
         ExplainedKind::Cluster => ErrorKind::ClusterNotFound,
         ExplainedKind::Token => ErrorKind::TokenNotFound,
         ExplainedKind::Leak => ErrorKind::LeakNotFound,
+        ExplainedKind::Rollout => ErrorKind::RolloutNotFound,
     };
     Refusal::new(error, format!("there is no {kind} {text}; check the id"))
 }

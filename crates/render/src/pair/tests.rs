@@ -1,7 +1,7 @@
 //! A valid pair, and every rule broken once.
 
 use slipway_core::catalog::blueprint_version::CompositeScope;
-use slipway_core::catalog::parameters::ParameterSchema;
+use slipway_core::catalog::parameters::{Parameter, ParameterSchema, ParameterType};
 
 use super::*;
 
@@ -51,7 +51,7 @@ spec:
 ";
 
 fn parameter(name: &str, kind: ParameterType) -> Parameter {
-    Parameter { name: name.to_owned(), kind, required: false, default: None }
+    Parameter { name: name.to_owned(), kind, required: false, immutable: false, default: None }
 }
 
 fn content() -> VersionContent {
@@ -183,6 +183,46 @@ fn every_rule_names_its_field() {
         assert_eq!((refusal.field.as_deref(), refusal.kind), (Some(field), kind), "{refusal}");
         assert!(faults.iter().all(|fault| !fault.remedy.is_empty()));
     }
+}
+
+/// A field is looked for at its own depth.
+#[test]
+fn what_is_nested_reaches_the_composition_too() {
+    let xrd = XRD.replace(
+        "                  size: {type: integer}\n",
+        "                  size: {type: integer}
+                  disk: {type: object, properties: {size: {type: integer}, tags: {type: object, additionalProperties: {type: string}}}}
+                  zones: {type: array, items: {type: string}}\n",
+    );
+    let faults = |properties: serde_json::Value| {
+        let schema = json!({ "type": "object", "properties": properties });
+        let parameter_schema = ParameterSchema::read(schema).unwrap();
+        let content = VersionContent { xrd: xrd.clone(), parameter_schema, ..content() };
+        let faults = check(&content).err().unwrap_or_default();
+        faults.into_iter().map(|fault| fault.field).collect::<Vec<_>>()
+    };
+    let closed = |properties: serde_json::Value| json!({ "disk": { "type": "object", "additionalProperties": false, "properties": properties } });
+    let none: [&str; 0] = [];
+    assert_eq!(
+        faults(closed(json!({ "size": { "type": "integer" }, "tags": { "type": "object" } }))),
+        none
+    );
+    assert_eq!(
+        faults(closed(json!({ "sise": { "type": "integer" } }))),
+        ["parameter_schema.disk.sise"]
+    );
+    assert_eq!(
+        faults(closed(json!({ "size": { "type": "string" } }))),
+        ["parameter_schema.disk.size"]
+    );
+    assert_eq!(faults(json!({ "disk": { "type": "object" } })), ["parameter_schema.disk"]);
+    assert_eq!(
+        faults(json!({ "zones": { "type": "array", "items": { "type": "string" } } })),
+        none
+    );
+    let items = json!({ "zones": { "type": "array", "items": { "type": "integer" } } });
+    assert_eq!(faults(items), ["parameter_schema.zones[]"]);
+    assert_eq!(faults(json!({ "size": { "type": "number" } })), ["parameter_schema.size"]);
 }
 
 #[test]

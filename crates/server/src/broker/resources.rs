@@ -1,4 +1,5 @@
-//! Resources: declare, read, delete, retry, force a drain, abandon.
+//! Resources: declare, read, delete, retry, force a drain, abandon. `changes.rs` has the
+//! rest of what people change.
 
 use std::collections::BTreeMap;
 use std::iter;
@@ -9,13 +10,14 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use slipway_app::broker::declare::Declare;
 use slipway_app::broker::port::{Blocked, ResourceFilter};
-use slipway_app::broker::{abandon, declare, delete, orphan, read, relabel, retry};
+use slipway_app::broker::{abandon, declare, delete, logs, orphan, read, retry};
 use slipway_app::catalog::projects;
 use slipway_app::nodes::{force, machine};
+use slipway_app::ports::substrate::OutputPart;
 use slipway_core::blocker::BlockerCode;
 use slipway_core::broker::holding::Holder;
 use slipway_core::broker::phase::Phase;
-use slipway_core::broker::retry::Corrections;
+use slipway_core::broker::redeclare::Corrections;
 use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::broker::waiting::not_served;
 use slipway_core::catalog::label::{self, LabelSelector};
@@ -27,10 +29,10 @@ use slipway_core::subject::SubjectKind;
 use slipway_core::text::Labels;
 use slipway_core::time::Timestamp;
 use slipway_wire::broker::{
-    Abandon, Attempt, AttemptSummary, DeclareResource, KeptObject, Orphan, Orphaned, Resource,
-    ResourceDetail, Retry,
+    Abandon, Attempt, AttemptSummary, DeclareResource, KeptObject, Logs, Orphan, Orphaned,
+    Resource, ResourceDetail, Retry,
 };
-use slipway_wire::catalog::{EffectiveLabel, Relabel};
+use slipway_wire::catalog::EffectiveLabel;
 use slipway_wire::nodes::{ConfirmGone, ForceDrain};
 
 use super::explain;
@@ -38,8 +40,8 @@ use crate::deletion;
 use crate::error::Rejection;
 use crate::nodes;
 use crate::request::{
-    Answered, Body, Call, Creation, Id, IfMatch, Made, Referring, Shown, Tagged, create_once,
-    delete_options, located, text,
+    Answered, Body, Call, Creation, Id, IfMatch, Made, Referring, Shown, Tagged, Untagged,
+    create_once, delete_options, located, text,
 };
 use crate::state::ServerState;
 
@@ -103,7 +105,7 @@ pub(super) async fn get(call: Call, Id(id): Id<ResourceId>) -> Shown<ResourceDet
         resource,
         observed_since: text(snapshot.observed_since()),
         observed_stale: snapshot.observed_stale(call.context.settings.claimed_within),
-        observed: snapshot.observed.clone(),
+        observed: snapshot.observed_shown(),
         attempts: attempts.iter().map(attempt).collect(),
         history: history.lines.iter().map(explain::history).collect(),
         older_history: history.has_older.then(|| history_path(id, None)),
@@ -121,6 +123,28 @@ pub(super) async fn history(call: Call, Id(id): Id<ResourceId>) -> Answered {
     Ok(call.page(found.map(explain::history), page.limit))
 }
 
+/// Lines of output that are shown, and the most that may be asked for.
+pub(crate) const TAIL_DEFAULT: usize = 200;
+pub(crate) const TAIL_MAX: usize = 5_000;
+
+pub(super) async fn logs(
+    call: Call,
+    State(state): State<ServerState>,
+    Id(id): Id<ResourceId>,
+) -> Untagged<Logs> {
+    let invalid = || Refusal::invalid("tail", format!("must be a number from 0 to {TAIL_MAX}"));
+    let tail = call.query.get("tail").map(|text| text.parse().map_err(|_| invalid()));
+    let tail = tail.transpose()?.unwrap_or(TAIL_DEFAULT);
+    if tail > TAIL_MAX {
+        return Err(invalid().into());
+    }
+    let wrong = || Refusal::invalid("offset", "must be `next_offset` of the answer before");
+    let offset = call.query.get("offset").map(|text| text.parse().map_err(|_| wrong()));
+    let part = offset.transpose()?.map_or(OutputPart::Last(tail), OutputPart::From);
+    let found = logs::logs(&state.finder, &call.caller, id, part).await?;
+    Ok(Json(Logs { text: found.text, next_offset: found.next, truncated: found.is_cut }))
+}
+
 /// Where [`history`] is, of this attempt or of the current one.
 pub(super) fn history_path(id: ResourceId, attempt: Option<i32>) -> String {
     let query = attempt.map(|number| format!("?attempt={number}")).unwrap_or_default();
@@ -132,17 +156,6 @@ pub(super) async fn attempts(call: Call, Id(id): Id<ResourceId>) -> Answered {
     let page = call.query.page()?;
     let found = read::attempts(&call.context, &call.caller, id, page).await?;
     Ok(call.page(found.map(attempt), page.limit))
-}
-
-/// Replaces the labels of the slot.
-pub(super) async fn relabel(
-    call: Call,
-    Id(id): Id<ResourceId>,
-    IfMatch(expected): IfMatch,
-    Body(body): Body<Relabel>,
-) -> Shown<Resource> {
-    relabel::relabel(&call.context, &call.caller, id, body.labels, expected).await?;
-    fetch(&call, id).await
 }
 
 /// A repeated request is answered with the deletion of the first.
@@ -217,11 +230,11 @@ pub(super) async fn orphan(
 }
 
 /// 202: the loops do the rest; `Location` says where to follow it.
-fn accepted(id: ResourceId, document: Tagged<Resource>) -> Response {
+pub(super) fn accepted(id: ResourceId, document: Tagged<Resource>) -> Response {
     located(StatusCode::ACCEPTED, format!("/api/v1/resources/{id}"), document)
 }
 
-async fn fetch(call: &Call, id: ResourceId) -> Shown<Resource> {
+pub(super) async fn fetch(call: &Call, id: ResourceId) -> Shown<Resource> {
     document(call, &read(call, id).await?).await
 }
 
@@ -289,6 +302,7 @@ fn resource_document(
         updated_at: resource.updated_at.max(attempt.updated_at()).to_string(),
         deleted_at: text(resource.deleted_at),
         deletion_id: text(resource.deletion_id),
+        update_pending_since: text(snapshot.update_pending_since()),
         attempt: Attempt {
             id: attempt.id().to_string(),
             number: attempt.attempt(),

@@ -1,17 +1,17 @@
 //! Blueprints and their versions.
 
 use axum::http::StatusCode;
+use serde_json::Value;
 use slipway_app::catalog::blueprints;
 use slipway_app::catalog::port::BlueprintKey;
 use slipway_app::deletion::request;
 use slipway_core::catalog::blueprint::{self, SubmittedContent};
 use slipway_core::catalog::blueprint_version as composites;
-use slipway_core::catalog::parameters;
 use slipway_core::error::Refusal;
 use slipway_core::text::check_reference;
 use slipway_wire::catalog::{
-    Blueprint, BlueprintVersion, CompositeType, CreateBlueprint, Parameter, ParameterSchema,
-    ParameterType, PublishVersion, UpdateBlueprint,
+    Blueprint, BlueprintVersion, CompositeType, CreateBlueprint, ParameterSchema, PublishVersion,
+    UpdateBlueprint,
 };
 
 use crate::deletion;
@@ -78,7 +78,7 @@ pub(super) async fn versions(call: Call, Segments([blueprint]): Segments<1>) -> 
     let (page, deleted) = (call.query.page()?, call.query.flag("show_deleted")?);
     let (blueprint, found) =
         blueprints::versions(&call.context, &call.caller, &blueprint, page, deleted).await?;
-    let items = found.map(|version| version_document(&blueprint, version));
+    let items = found.map(|version| version_document(blueprint.slug.as_str(), version));
     Ok(call.page(items, page.limit))
 }
 
@@ -103,7 +103,7 @@ async fn fetch_version(call: &Call, blueprint: &str, version: &str) -> Shown<Blu
     let deleted = call.query.flag("show_deleted")?;
     let (blueprint, version) =
         blueprints::version(&call.context, &call.caller, blueprint, version, deleted).await?;
-    let document = version_document(&blueprint, &version);
+    let document = version_document(blueprint.slug.as_str(), &version);
     Ok(Tagged { revision: version.revision.0, document })
 }
 
@@ -128,21 +128,21 @@ impl Documented for blueprint::Blueprint {
     }
 }
 
-fn version_document(
-    blueprint: &blueprint::Blueprint,
+pub(crate) fn version_document(
+    slug: &str,
     version: &blueprint::PublishedVersion,
 ) -> BlueprintVersion {
     let content = &version.content;
-    let parameters = content.parameter_schema.parameters().iter();
+    let schema = content.parameter_schema.document().as_object();
     let composite = version.composite.as_ref();
     BlueprintVersion {
         id: version.id.to_string(),
         blueprint_id: version.blueprint_id.to_string(),
-        blueprint: blueprint.slug.to_string(),
+        blueprint: slug.to_owned(),
         version: content.version.clone(),
         xrd: content.xrd.clone(),
         composition: content.composition.clone(),
-        parameter_schema: ParameterSchema { parameters: parameters.map(parameter).collect() },
+        parameter_schema: ParameterSchema(schema.cloned().unwrap_or_default()),
         injection_strategy: content.injection_strategy.to_string(),
         mesh_role: content.mesh_role.to_string(),
         provider_kinds: content.provider_kinds.clone(),
@@ -163,36 +163,13 @@ fn composite_type(kind: &composites::CompositeType) -> CompositeType {
     }
 }
 
-fn parameter(parameter: &parameters::Parameter) -> Parameter {
-    Parameter {
-        name: parameter.name.clone(),
-        kind: match parameter.kind {
-            parameters::ParameterType::Boolean => ParameterType::Boolean,
-            parameters::ParameterType::Integer => ParameterType::Integer,
-            parameters::ParameterType::String => ParameterType::String,
-        },
-        required: parameter.required,
-        default: parameter.default.clone(),
-    }
-}
-
 /// The reverse, for publishing; clients check it as the server does.
 pub fn submitted_content(body: PublishVersion) -> SubmittedContent {
-    let parameter = |given: Parameter| parameters::Parameter {
-        name: given.name,
-        kind: match given.kind {
-            ParameterType::Boolean => parameters::ParameterType::Boolean,
-            ParameterType::Integer => parameters::ParameterType::Integer,
-            ParameterType::String => parameters::ParameterType::String,
-        },
-        required: given.required,
-        default: given.default,
-    };
     SubmittedContent {
         version: body.version,
         xrd: body.xrd,
         composition: body.composition,
-        parameters: body.parameter_schema.parameters.into_iter().map(parameter).collect(),
+        parameters: body.parameter_schema.map(|schema| Value::Object(schema.0)),
         injection_strategy: body.injection_strategy,
         mesh_role: body.mesh_role,
         provider_kinds: body.provider_kinds,

@@ -9,4 +9,5 @@ mod projects;
 mod rows;
 
 pub use blueprints::submitted_content;
+pub(crate) use blueprints::version_document;
 pub(crate) use rows::rows;

@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 use slipway_app::access::authorise::Terms;
+use slipway_core::files::document::{API_VERSION, DocumentKind};
 use slipway_core::operations::explanation::ExplainedKind;
 use slipway_wire::catalog::Metadata;
+use slipway_wire::files;
 use slipway_wire::problem::{MEDIA_TYPE, Problem};
 
 use super::query::query;
@@ -79,23 +81,106 @@ fn schemas() -> Map<String, Value> {
     schemas.into_iter().chain(texts::sets().into_iter().map(set)).collect()
 }
 
-/// The JSON Schema of `metadata.json`, for editors.
-pub fn metadata_schema() -> Value {
+/// Where the JSON Schema of documents is served.
+pub(crate) const DOCUMENT_SCHEMA: &str = "/schemas/slipway.dev-v1.json";
+
+pub(crate) async fn schema() -> axum::Json<Value> {
+    axum::Json(document_schema())
+}
+
+/// The JSON Schema of the documents that people apply, one for each kind, for editors.
+pub fn document_schema() -> Value {
+    let specs = DocumentKind::ALL.iter().map(|kind| (*kind, spec_of(*kind)));
+    let specs: Vec<(DocumentKind, Document)> = specs.collect();
     let mut found = Schemas::new();
-    (Document::of::<Metadata>().collect)(&mut found);
+    specs.iter().for_each(|(_, spec)| (spec.collect)(&mut found));
+    let mut schemas = with_sets(found);
+    for (kind, spec) in &specs {
+        let text = json!({ "type": "string" });
+        let mut metadata = json!({
+            "type": "object", "required": ["name"], "additionalProperties": false,
+            "properties": { "name": { "type": "string", "minLength": 1 } },
+        });
+        if kind.in_project() {
+            metadata["properties"]["project"] = text.clone();
+        }
+        if kind.has_labels() {
+            let labels = json!({ "type": "object", "additionalProperties": text });
+            metadata["properties"]["labels"] = labels;
+        }
+        let has_required =
+            schemas[&spec.name]["required"].as_array().is_some_and(|r| !r.is_empty());
+        let required: Vec<&str> = ["apiVersion", "kind", "metadata"]
+            .into_iter()
+            .chain(has_required.then_some("spec"))
+            .collect();
+        let whole = json!({
+            "type": "object", "required": required, "additionalProperties": false,
+            "properties": {
+                "apiVersion": { "const": API_VERSION },
+                "kind": { "const": kind },
+                "metadata": metadata,
+                "spec": reference(spec),
+            },
+        });
+        schemas.insert(kind.to_string(), whole);
+    }
+    let kinds = DocumentKind::ALL.iter().map(|kind| {
+        json!({
+            "if": { "properties": { "kind": { "const": kind } } },
+            "then": { "$ref": format!("#/$defs/{kind}") },
+        })
+    });
+    let mut whole = json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "A document that `slipway apply` takes",
+        "type": "object",
+        "required": ["apiVersion", "kind", "metadata"],
+        "properties": { "kind": { "enum": DocumentKind::ALL } },
+        "allOf": kinds.collect::<Vec<_>>(),
+        "$defs": schemas,
+    });
+    move_references(&mut whole);
+    whole
+}
+
+fn spec_of(kind: DocumentKind) -> Document {
+    match kind {
+        DocumentKind::Label => Document::of::<files::LabelSpec>(),
+        DocumentKind::Cloud => Document::of::<files::CloudSpec>(),
+        DocumentKind::Credential => Document::of::<files::CredentialSpec>(),
+        DocumentKind::Cluster => Document::of::<files::ClusterSpec>(),
+        DocumentKind::Blueprint => Document::of::<files::BlueprintSpec>(),
+        DocumentKind::Project => Document::of::<files::ProjectSpec>(),
+        DocumentKind::Assignment => Document::of::<files::AssignmentSpec>(),
+        DocumentKind::Placement => Document::of::<files::PlacementSpec>(),
+        DocumentKind::Key => Document::of::<files::KeySpec>(),
+        DocumentKind::Resource => Document::of::<files::ResourceSpec>(),
+    }
+}
+
+/// Described schemas with the closed sets that they use.
+fn with_sets(found: Schemas) -> BTreeMap<String, Value> {
     let mut schemas: BTreeMap<_, _> =
         found.into_iter().map(|(name, schema)| (name, json!(schema))).collect();
     for (name, schema) in &mut schemas {
         texts::describe(name, schema);
     }
-    let mut whole = schemas.remove("Metadata").unwrap_or_default();
-    let text = |schema: &Value| schema.to_string();
-    let used = [text(&whole), text(&json!(schemas))].concat();
+    let used = json!(schemas).to_string();
     for (name, members) in texts::sets() {
         if used.contains(&format!("#/components/schemas/{name}\"")) {
             schemas.insert(name.to_owned(), json!({ "type": "string", "enum": members }));
         }
     }
+    schemas
+}
+
+/// The JSON Schema of `metadata.json`, for editors.
+pub fn metadata_schema() -> Value {
+    let mut found = Schemas::new();
+    (Document::of::<Metadata>().collect)(&mut found);
+    let mut schemas = with_sets(found);
+    let mut whole = schemas.remove("Metadata").unwrap_or_default();
     whole["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
     whole["title"] = json!("metadata.json of a Slipway blueprint");
     whole["$defs"] = json!(schemas);
@@ -400,6 +485,12 @@ mod tests {
     /// What has such a name is free text in these documents only.
     const FREE_HERE: &[(&str, &str)] = &[
         ("CompositeType", "kind"),
+        ("AppliedDocument", "secret"),
+        ("Apply", "source"),
+        ("DeclaredObject", "origin"),
+        ("Document", "apiVersion"),
+        ("FieldChange", "field"),
+        ("SubmittedDocument", "origin"),
         ("ApiKey", "owner"),
         ("ApiKey", "rotated_by"),
         ("CreateKey", "owner"),
@@ -413,6 +504,7 @@ mod tests {
         ("KeptObject", "external_name"),
         ("KeptObject", "find"),
         ("KeptObject", "object"),
+        ("Logs", "text"),
         ("PlanDeletion", "reference"),
         // Of a refusal or of a blocker.
         ("PlanRefusal", "code"),
@@ -516,6 +608,20 @@ mod tests {
             committed == format!("{schema:#}\n"),
             "docs/blueprint-metadata.schema.json is outdated: run `cargo xtask generate`"
         );
+    }
+
+    #[test]
+    fn the_schema_of_documents_is_complete() {
+        let schema = document_schema();
+        let text = schema.to_string();
+        for reference in text.split("#/$defs/").skip(1) {
+            let name = reference.split('"').next().unwrap();
+            assert!(schema["$defs"].get(name).is_some(), "{name}");
+        }
+        assert!(!text.contains("#/components"), "{text}");
+        let committed = include_str!("../../../../docs/schemas/slipway.dev-v1.json");
+        let outdated = "docs/schemas/slipway.dev-v1.json is outdated: run `cargo xtask generate`";
+        assert!(committed == format!("{schema:#}\n"), "{outdated}");
     }
 
     /// `cargo xtask generate` writes the file.

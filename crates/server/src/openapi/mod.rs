@@ -7,5 +7,6 @@ mod page;
 mod query;
 mod texts;
 
-pub use document::{document, metadata_schema};
+pub(crate) use document::{DOCUMENT_SCHEMA, schema};
+pub use document::{document, document_schema, metadata_schema};
 pub(crate) use page::{home, machines, people, problem};

@@ -5,6 +5,7 @@ use slipway_app::ports::store::{PAGE_DEFAULT, PAGE_MAX};
 use slipway_core::access::audit::VERBS;
 use slipway_core::blocker::BlockerCode;
 
+use crate::broker::{TAIL_DEFAULT, TAIL_MAX};
 use crate::routes::Route;
 
 /// What a query parameter of a row means, and what the server takes for it.
@@ -12,6 +13,12 @@ pub(super) fn query(route: &Route, name: &str) -> (&'static str, Value) {
     let text = json!({ "type": "string" });
     let set = |name: &str| json!({ "$ref": format!("#/components/schemas/{name}") });
     match name {
+        "kind" if route.tag() == "apply-sources" => {
+            ("The kind of the object.", set("DocumentKind"))
+        }
+        "project" if route.tag() == "apply-sources" => ("The project of the object.", text),
+        "cloud" if route.tag() == "apply-sources" => ("The cloud of the object.", text),
+        "name" if route.tag() == "apply-sources" => ("The name of the object.", text),
         "limit" => (
             "The greatest number of entries.",
             json!({
@@ -35,6 +42,10 @@ pub(super) fn query(route: &Route, name: &str) -> (&'static str, Value) {
             )
         }
         "show_deleted" => ("Deleted ones too.", json!({ "type": "boolean", "default": false })),
+        "dry_run" => (
+            "Only answer what would change; nothing is written.",
+            json!({ "type": "boolean", "default": false }),
+        ),
         "grace" => (
             "How long to wait before anything is touched, such as `24h`; until then the deletion can be cancelled.",
             text,
@@ -55,10 +66,23 @@ pub(super) fn query(route: &Route, name: &str) -> (&'static str, Value) {
             "The attempt with this number; by default the current one.",
             json!({ "type": "integer", "format": "int32", "minimum": 1 }),
         ),
+        "tail" => (
+            "So many lines at its end.",
+            json!({ "type": "integer", "minimum": 0, "maximum": TAIL_MAX, "default": TAIL_DEFAULT }),
+        ),
+        "offset" => (
+            "From this byte on instead: `next_offset` of the answer before.",
+            json!({ "type": "integer", "format": "int64", "minimum": 0 }),
+        ),
         "cloud" => ("Only of this cloud: its name, its id or the beginning of it.", text),
         "state" if route.tag() == "deletions" => {
             ("Only those in this state.", set("DeletionState"))
         }
+        "state" if route.path.ends_with("/members") => {
+            ("Only those in this state.", set("RolloutMemberState"))
+        }
+        "state" if route.tag() == "rollouts" => ("Only those in this state.", set("RolloutState")),
+        "subject" => ("Only of this blueprint: its slug or its id.", text),
         "name" if route.tag() == "deletions" => {
             ("Only those of something with this name, or of the thing with this id.", text)
         }

@@ -15,12 +15,14 @@ use slipway_core::deletion::plan::StepAction;
 use slipway_core::deletion::record::DeletionState;
 use slipway_core::deletion::{leak, purge};
 use slipway_core::error::ErrorKind;
+use slipway_core::files::document::DocumentKind;
 use slipway_core::nodes::node::{DeregisteredHow, Reachability};
 use slipway_core::nodes::token::TokenKind;
 use slipway_core::operations::control::Mode;
 use slipway_core::operations::explanation::ExplainedKind;
 use slipway_core::placement::definitions::DefinitionPhase;
 use slipway_core::placement::namespace::{NamespacePhase, ProviderPhase};
+use slipway_core::rollouts::record::{MemberState, Purpose, RolloutState};
 use slipway_core::subject::SubjectKind;
 
 /// Every closed set, by the name of its schema.
@@ -33,6 +35,8 @@ pub(super) fn sets() -> Vec<(&'static str, Value)> {
         ("DeletableKind", json!(plan::KINDS)),
         ("DeletionState", json!(DeletionState::ALL)),
         ("DeregisteredHow", json!(DeregisteredHow::ALL)),
+        ("DocumentKind", json!(DocumentKind::ALL)),
+        ("DocumentOutcome", json!(["created", "changed", "unchanged", "refused"])),
         ("Engine", json!(Engine::ALL)),
         ("ErrorCode", json!(ErrorKind::ALL)),
         ("ExplainedKind", json!(ExplainedKind::ALL)),
@@ -51,6 +55,9 @@ pub(super) fn sets() -> Vec<(&'static str, Value)> {
         ("PurgeReasonCode", json!(purge::REASONS)),
         ("Reachability", json!(Reachability::ALL)),
         ("Role", json!(Role::ALL)),
+        ("RolloutMemberState", json!(MemberState::ALL)),
+        ("RolloutPurpose", json!(Purpose::ALL)),
+        ("RolloutState", json!(RolloutState::ALL)),
         ("SubjectKind", json!(SubjectKind::ALL)),
         ("TokenKind", json!(TokenKind::ALL)),
         ("TokenState", json!(["consumed", "revoked", "usable", "expired"])),
@@ -65,11 +72,22 @@ fn set(document: &str, property: &str) -> Option<&'static str> {
         ("BlueprintDefinitions", "phase") => "DefinitionPhase",
         ("ProviderStatus", "phase") => "ProviderPhase",
         (_, "namespace_phase") => "NamespacePhase",
-        ("CreateBlueprint" | "CreateCluster", "engine") => "OfferedEngine",
+        ("CreateBlueprint" | "CreateCluster" | "BlueprintSpec" | "ClusterSpec", "engine") => {
+            "OfferedEngine"
+        }
+        ("Document" | "ObjectReference", "kind") => "DocumentKind",
+        ("AppliedDocument", "outcome") => "DocumentOutcome",
+        ("DocumentRefusal", "code") => "ErrorCode",
+        ("BlueprintVersionSpec", "injectionStrategy") => "InjectionStrategy",
+        ("BlueprintVersionSpec", "meshRole") => "MeshRole",
         (_, "engine") => "Engine",
         (_, "role") => "Role",
         ("ApiKey", "state") => "KeyState",
         ("Deletion" | "Purge", "state") => "DeletionState",
+        ("Rollout", "state") => "RolloutState",
+        ("Rollout", "purpose") => "RolloutPurpose",
+        ("Rollout", "subject_kind") | ("RolloutMember", "kind") => "SubjectKind",
+        ("RolloutMember", "state") => "RolloutMemberState",
         ("Leak", "state") => "LeakState",
         ("Token", "state") => "TokenState",
         ("PlanDeletion", "kind") => "DeletableKind",

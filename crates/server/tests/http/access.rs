@@ -128,7 +128,9 @@ async fn every_route_takes_the_roles_that_its_row_names() {
                     }
                 }
                 // Down to the use-case: these requests need no body.
-                let needs_more = ["/events/stream", "/deletion-plans"].contains(&route.path);
+                let needs_more = ["/events/stream", "/deletion-plans", "/apply", "/documents"]
+                    .contains(&route.path)
+                    || (route.method == "DELETE" && route.path.starts_with("/apply-sources"));
                 if allowed && audit.is_none() && !needs_more {
                     let answer = world.ask(route.method, &fill(route, ID), &key, "").await;
                     let expected = if route.path.contains('{') { [404, 404] } else { [200, 503] };
@@ -145,9 +147,12 @@ fn rows_are_unique_and_those_that_write_are_audited() {
     let mut seen = std::collections::BTreeSet::new();
     for route in TABLE.iter() {
         assert!(seen.insert((route.path, route.method)), "{} {}", route.method, route.path);
-        // The scan for leaks records its findings under its own name; a plan changes nothing.
-        let reads =
-            route.method == "GET" || ["/leaks/find", "/deletion-plans"].contains(&route.path);
+        // The scan for leaks records its findings under its own name; a plan changes nothing;
+        // what documents change is audited by the use-case of each object.
+        let by_others = ["/leaks/find", "/deletion-plans", "/apply", "/documents"];
+        let reads = route.method == "GET"
+            || by_others.contains(&route.path)
+            || route.path.starts_with("/apply-sources");
         let Terms { least, audit, .. } = route.terms();
         assert_eq!(audit.is_none(), reads, "{} {}", route.method, route.path);
         assert!(reads || least > Role::Viewer, "{} {}", route.method, route.path);
@@ -267,8 +272,10 @@ async fn a_bound_key_meets_its_own_project_and_nothing_else() {
         ("GET", "", ""),
         ("GET", "/explain", ""),
         ("PATCH", "", r#"{"labels":{}}"#),
+        ("PATCH", "?dry_run=true", r#"{"version":"v1"}"#),
         ("DELETE", "", ""),
         ("POST", "/retry", reason),
+        ("POST", "/replace", reason),
         ("POST", "/force-drain", reason),
         ("GET", "/tokens", ""),
         ("POST", "/tokens", "{}"),

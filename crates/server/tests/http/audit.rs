@@ -148,6 +148,19 @@ async fn rows_are_audited_by_their_verb() {
     });
     ask("POST", "/blueprints/s/versions", &version.to_string()).await;
     ask("POST", "/blueprints/s/versions/v1/retire", "").await;
+    world.declare("upgraded").await;
+    let second = json!({
+        "version": "v2", "injection_strategy": "cloud-init-user-data",
+        "provider_kinds": ["local"], "parameter_schema": { "parameters": [] },
+    });
+    world.create("/api/v1/blueprints/local-node/versions", &second).await;
+    let to = r#"{"to":"v2"}"#;
+    ask("POST", "/blueprints/local-node/upgrade", to).await;
+    ask("POST", "/rollouts/local-node/pause", "{}").await;
+    ask("POST", "/rollouts/local-node/resume", "{}").await;
+    ask("POST", "/rollouts/local-node/abort", "{}").await;
+    ask("POST", "/blueprints/local-node/upgrade", to).await;
+    ask("POST", "/rollouts/local-node/roll-back", "{}").await;
     ask("DELETE", "/blueprints/s", "").await;
     ask("POST", "/labels", r#"{"key":"k"}"#).await;
     ask("PATCH", "/labels/k", r#"{"propagate":true}"#).await;
@@ -176,6 +189,8 @@ async fn rows_are_audited_by_their_verb() {
     ask("PATCH", &format!("/resources/{failed}"), r#"{"labels":{"a":"b"}}"#).await;
     world.set_phase(&failed, "Failed").await;
     ask("POST", &format!("/resources/{failed}/retry"), why).await;
+    let replaced = world.declare("replaced").await;
+    ask("POST", &format!("/resources/{replaced}/replace"), why).await;
     let planner = r#"{"name":"planner","role":"operator","owner":"planner"}"#;
     let planner = world.post("/api/v1/keys", planner).await.json();
     // As if the admin had not made it.

@@ -106,6 +106,7 @@ async fn a_schema_that_contradicts_itself_is_not_published() {
         (json!({ "name": "a b" }), 422, "parameter_schema_invalid"),
         (json!({ "type": "float" }), 400, "invalid_input"),
         (json!({ "colour": "red" }), 400, "invalid_input"),
+        (json!({ "immutable": 1 }), 400, "invalid_input"),
     ];
     for (more, status, code) in table {
         let answer = world.post(VERSIONS, &parameter(more.clone())).await;
@@ -113,6 +114,160 @@ async fn a_schema_that_contradicts_itself_is_not_published() {
         assert!(field.starts_with("parameter_schema"), "{more}: {field}");
     }
     assert_eq!(world.get(VERSIONS).await.json(), json!([]), "nothing half written");
+}
+
+/// A version with a JSON Schema.
+fn written(name: &str) -> Value {
+    let mut body = version(name);
+    body["parameter_schema"] = json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "type": "object",
+        "required": ["disk"],
+        "properties": {
+            "disk": {
+                "type": "object", "additionalProperties": false, "required": ["size"],
+                "properties": {
+                    "size": { "type": "integer", "minimum": 10, "maximum": 1e3 },
+                    "ratio": { "type": "number" },
+                },
+            },
+            "zones": { "type": "array", "items": { "type": "string", "pattern": "^[a-z]+$" } },
+            "region": { "enum": ["eu", "us"], "x-immutable": true },
+        },
+    });
+    body
+}
+
+#[tokio::test]
+async fn parameters_are_a_json_schema() {
+    let world = with_blueprint().await;
+    let first = world.create(VERSIONS, &written("v1")).await;
+    assert_eq!(first["parameter_schema"], written("v1")["parameter_schema"].clone_in_one_form());
+    assert_eq!(world.create(VERSIONS, &written("v1")).await, first, "the same content");
+    let declare = |handle: &str, parameters: &str| {
+        format!(r#"{{"handle":"{handle}","blueprint":"small","parameters":{parameters}}}"#)
+    };
+    let given =
+        r#"{"disk":{"size":2e1,"ratio":0.25},"zones":["a","b"],"region":"us","region":"eu"}"#;
+    let made = world.post("/api/v1/resources", &declare("a", given)).await;
+    assert_eq!(made.status.as_u16(), 202, "{made:?}");
+    // Of a name that is given twice the last value counts.
+    let expected =
+        json!({ "disk": { "size": 20, "ratio": 0.25 }, "zones": ["a", "b"], "region": "eu" });
+    assert_eq!(made.json()["attempt"]["parameters"], expected);
+
+    let wrong = r#"{"disk":{"size":5,"sise":1},"zones":["a","B",3],"regoin":"eu","region":null}"#;
+    let refused = world.post("/api/v1/resources", &declare("b", wrong)).await;
+    refused.refused(422, "parameter_values_invalid");
+    let errors = refused.json()["errors"].clone();
+    let told: Vec<_> = errors.as_array().unwrap().iter().map(|one| one["field"].clone()).collect();
+    let fields = [
+        "parameters.disk.sise",
+        "parameters.disk.size",
+        "parameters.region",
+        "parameters.regoin",
+        "parameters.zones[1]",
+        "parameters.zones[2]",
+    ];
+    assert_eq!(told, fields);
+    let deep = format!("{}1{}", "[".repeat(200), "]".repeat(200));
+    for (hostile, status) in [
+        (format!(r#"{{"disk":{deep}}}"#), 400),
+        (format!(r#"{{"disk":{}}}"#, &deep[150..251]), 422),
+        (format!(r#"{{"zones":[{}1]}}"#, "1,".repeat(10_000)), 422),
+        (r#"{"disk":{"size":99999999999999999999}}"#.to_owned(), 422),
+        (r#"{"zones":["\u0000"]}"#.to_owned(), 422),
+    ] {
+        let refused = world.post("/api/v1/resources", &declare("c", &hostile)).await;
+        assert_eq!(refused.status.as_u16(), status, "{refused:?}");
+    }
+}
+
+/// Numbers are stored in one form.
+trait InOneForm {
+    fn clone_in_one_form(&self) -> Value;
+}
+
+impl InOneForm for Value {
+    fn clone_in_one_form(&self) -> Value {
+        let mut shown = self.clone();
+        shown["properties"]["disk"]["properties"]["size"]["maximum"] = json!(1_000);
+        shown
+    }
+}
+
+const XRD_WITH_PARAMETERS: &str = "
+apiVersion: apiextensions.crossplane.io/v2
+kind: CompositeResourceDefinition
+metadata: {name: xs.nodes.example.org}
+spec:
+  group: nodes.example.org
+  names: {kind: X, plural: xs}
+  versions:
+  - name: v1
+    served: true
+    referenceable: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            properties:
+              parameters:
+                type: object
+                properties:
+                  size: {type: integer, nullable: true, minimum: 1}
+                  region: {type: string, x-kubernetes-validations: [{rule: self == oldSelf}]}
+";
+const ITS_COMPOSITION: &str = "
+apiVersion: apiextensions.crossplane.io/v1
+kind: Composition
+metadata: {name: xs}
+spec:
+  compositeTypeRef: {apiVersion: nodes.example.org/v1, kind: X}
+  mode: Pipeline
+  pipeline: [{step: compose, functionRef: {name: f}}]
+";
+
+#[tokio::test]
+async fn parameters_that_are_not_declared_are_those_of_the_xrd() {
+    let world = World::new().await;
+    for slug in ["of-xrd", "none", "wrong", "here"] {
+        let engine = if slug == "here" { "local" } else { "crossplane" };
+        let body = json!({ "slug": slug, "display_name": slug, "engine": engine });
+        world.create("/api/v1/blueprints", &body).await;
+    }
+    let body = json!({
+        "version": "v1", "mesh_role": "standalone",
+        "xrd": XRD_WITH_PARAMETERS, "composition": ITS_COMPOSITION,
+        "injection_strategy": "cloud-init-user-data", "provider_kinds": ["local"],
+    });
+    let taken = world.create("/api/v1/blueprints/of-xrd/versions", &body).await;
+    let expected = json!({
+        "type": "object",
+        "properties": {
+            "size": { "type": "integer", "minimum": 1 },
+            "region": { "type": "string", "x-immutable": true },
+        },
+    });
+    assert_eq!(taken["parameter_schema"], expected);
+    assert_eq!(world.create("/api/v1/blueprints/of-xrd/versions", &body).await, taken);
+    let local = world.create("/api/v1/blueprints/here/versions", &body).await;
+    assert_eq!(local["parameter_schema"], json!({ "parameters": [] }), "it has no XRD");
+    let mut none = body.clone();
+    none["parameter_schema"] = json!({ "parameters": [] });
+    let none = world.create("/api/v1/blueprints/none/versions", &none).await;
+    assert_eq!(none["parameter_schema"], json!({ "parameters": [] }));
+    // As one that an earlier Slipway published; now nothing is declared.
+    let again = world.create("/api/v1/blueprints/none/versions", &body).await;
+    assert_eq!(again, none, "a published version never changes");
+    let mut refused = body;
+    refused["xrd"] =
+        json!(XRD_WITH_PARAMETERS.replace("type: integer,", "type: integer, maxLength: x,"));
+    let refused = world.post("/api/v1/blueprints/wrong/versions", &refused.to_string()).await;
+    let field = refused.refused(422, "xrd_invalid").unwrap();
+    assert_eq!(field, "xrd.spec.parameters.properties.size.maxLength");
 }
 
 #[tokio::test]

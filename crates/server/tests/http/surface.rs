@@ -188,6 +188,7 @@ async fn every_query_parameter_takes_what_its_schema_says() {
         let path = path.replace("{id}", &resource.to_string()).replace("{project}", "default");
         let path =
             path.replace("{cloud}", "local").replace("{kind}/{reference}", "project/default");
+        let path = path.replace("{source}", "shop");
         let answer = world.open(&format!("{path}?{name}={value}"), &[]).await;
         answer.status().as_u16()
     };
@@ -204,6 +205,7 @@ async fn every_query_parameter_takes_what_its_schema_says() {
         ("handle", "web-1"),
         ("id", "default"),
         ("name", "local"),
+        ("subject", "local-node"),
     ];
     let mut checked = 0;
     for (path, methods) in document["paths"].as_object().unwrap() {

@@ -13,6 +13,7 @@ impl Layer {
                 Self {
                     $($setting: self.$setting.or(below.$setting),)*
                     observe_only: self.observe_only || below.observe_only,
+                    no_context: self.no_context || below.no_context,
                     stop_with_stdin: self.stop_with_stdin || below.stop_with_stdin,
                 }
             };

@@ -96,6 +96,7 @@ pub(super) fn values(config: &Config, file: Option<String>) -> Vec<(&'static str
         ("admin_key_name", Some(config.admin_key_name.clone())),
         ("admin_key", config.admin_key.as_ref().map(|_| MASK.to_owned())),
         ("observe_only", Some(config.observe_only.to_string())),
+        ("no_context", Some(config.no_context.to_string())),
         ("event_log", config.event_log.as_deref().map(path)),
         ("log_format", Some(log_format.to_owned())),
         ("deletion_brake", Some(config.brake.resources.to_string())),

@@ -23,7 +23,7 @@ pub(super) async fn inspect(
     let ours = env!("CARGO_PKG_VERSION");
     match &seen.readiness {
         Ok(readiness) if readiness.ready => {
-            area.ok("reachable", format!("{} is ready", client.server));
+            area.ok("reachable", format!("{} is ready", seen.server));
         }
         Ok(readiness) => {
             let failing = readiness.probes.iter().filter(|probe| !probe.ok);
@@ -31,7 +31,7 @@ pub(super) async fn inspect(
                 failing.map(|probe| format!("{}: {}", probe.name, probe.detail)).collect();
             area.problem(
                 "reachable",
-                format!("{} is not ready: {}", client.server, failing.join("; ")),
+                format!("{} is not ready: {}", seen.server, failing.join("; ")),
                 "its log says why",
             );
         }
@@ -40,7 +40,7 @@ pub(super) async fn inspect(
             format!("a control plane runs on this data directory, but {why}"),
             "name its address with --server; server.json in the data directory has it",
         ),
-        Err(why) if client.server == USUAL_SERVER => {
+        Err(why) if seen.server == USUAL_SERVER => {
             area.warning(
                 "reachable",
                 why.clone(),
@@ -62,12 +62,12 @@ pub(super) async fn inspect(
             KeyProbe::NotGiven => area.warning(
                 "key",
                 "none was given, so nothing can be asked",
-                "export SLIPWAY_KEY or SLIPWAY_KEY_FILE; `slipway up` shows the first one",
+                "keep one with `slipway login`, or export SLIPWAY_KEY or SLIPWAY_KEY_FILE; `slipway up` shows the first one",
             ),
             KeyProbe::Refused(why) => area.problem(
                 "key",
                 why.clone(),
-                "give another by SLIPWAY_KEY or SLIPWAY_KEY_FILE, or start with SLIPWAY_ADMIN_KEY to install one",
+                "give another with `slipway login`, SLIPWAY_KEY or SLIPWAY_KEY_FILE, or start with SLIPWAY_ADMIN_KEY to install one",
             ),
             KeyProbe::Unknown => {
                 area.warning("key", "the server did not say", "its log says why");

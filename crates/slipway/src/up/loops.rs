@@ -8,6 +8,7 @@ use slipway_app::deletion::leaks::Finder;
 use slipway_app::deletion::run::Runner;
 use slipway_app::placement::reconcile::{ManagementRegistry, PlacementReconciler};
 use slipway_app::ports::EventSink;
+use slipway_app::rollouts;
 use slipway_app::{Context, Error as AppError};
 use slipway_controller::deletions::DeletionLoop;
 use slipway_controller::driver::{Dependencies, Loop};
@@ -18,6 +19,7 @@ use slipway_controller::readiness::Verdict;
 use slipway_controller::relay::Relay;
 use slipway_controller::resources::ResourceLoop;
 use slipway_controller::retention::RetentionLoop;
+use slipway_controller::rollouts::RolloutLoop;
 use slipway_controller::subscribers::Subscribers;
 use slipway_controller::{Pacing, Shutdown, Status, drive, readiness, watch_clock};
 use slipway_server::LoopsView;
@@ -121,6 +123,12 @@ pub(super) async fn start(
         DeletionLoop::new(Runner::new(context.clone(), permits()), worker.clone()),
         DeletionLoop::PACING,
         Arc::clone(&wakes.deletions),
+    );
+    others.start(
+        RolloutLoop::NAME,
+        RolloutLoop::new(rollouts::run::Runner::new(context.clone(), permits()), worker.clone()),
+        RolloutLoop::PACING,
+        Arc::clone(&wakes.rollouts),
     );
     let engines = engines.clone();
     let placement_settings = config.placement.settings(engines.node_settings.installation);

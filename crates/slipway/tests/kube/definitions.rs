@@ -87,7 +87,7 @@ fn documents(text: &str) -> Vec<Value> {
 }
 
 /// The second version, which also serves the first.
-fn second() -> (Value, Value) {
+pub(crate) fn second() -> (Value, Value) {
     let mut definition = blueprint::definition(KIND);
     let mut newer = definition["spec"]["versions"][0].clone();
     newer["name"] = json!("v2");

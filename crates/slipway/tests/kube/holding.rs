@@ -71,6 +71,11 @@ async fn what_holds_a_teardown_is_named_and_can_be_kept_on_purpose() {
     let mended_name = world.xr_name(&mended).await;
     let (status, early) = world.orphan(&stuck, false).await;
     assert_eq!((status, &early["code"]), (409, &json!("not_orphanable")), "{early}");
+    let planned = json!({ "kind": "resource", "reference": stuck });
+    let (status, plan) =
+        world.plane.call(Method::POST, "/api/v1/deletion-plans", Some(planned)).await;
+    let server = format!("Server/{name} (in its cloud: {})", external_name(&name));
+    assert_eq!((status, &plan["composed"][&name]), (201, &json!([server])), "{plan}");
     for id in [&stuck, &older, &mended] {
         world.plane.delete(id).await;
     }

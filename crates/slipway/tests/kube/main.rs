@@ -13,6 +13,7 @@ mod abandon;
 mod account;
 mod blueprint;
 mod cast;
+mod changes;
 mod clusters;
 mod definitions;
 mod demo;

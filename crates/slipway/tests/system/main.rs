@@ -18,6 +18,7 @@ mod deletions;
 mod demo;
 mod doctor;
 mod events;
+mod everyday;
 mod explain;
 mod explained;
 mod first_minute;

@@ -21,11 +21,7 @@ fn the_reference_of_the_command_line_is_up_to_date() {
 }
 
 #[test]
-fn completions_and_manual_pages_know_every_command() {
-    for shell in ["bash", "zsh", "fish"] {
-        let text = output(&["completions", shell]);
-        assert!(text.contains("force-drain") && text.contains("doctor"), "{shell}");
-    }
+fn manual_pages_know_every_command() {
     let folder = tempfile::tempdir().unwrap();
     let pages = folder.path().join("man1");
     output(&["man", pages.to_str().unwrap()]);

@@ -96,7 +96,8 @@ async fn a_node_that_never_reports_is_shown_and_its_machine_enrols_again() {
         plane.wait_for_phase(&id, "Ready").await;
 
         plane.delete(&id).await;
-        let refused = reenrol(&plane, "web-1").unwrap_err();
+        // By its id: it may be gone already, and then its handle is free.
+        let refused = reenrol(&plane, &id).unwrap_err();
         assert!(refused.contains("not_enrolling"), "{refused}");
         plane.wait_for_phase(&id, "Deleted").await;
         assert_eq!(heartbeat(&plane, &last).await, 401);

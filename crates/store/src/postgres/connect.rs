@@ -1,8 +1,10 @@
 //! Connecting to the server, with a limit for everything that may hang.
 
 use std::io::{Error as IoError, ErrorKind};
+use std::sync::Arc;
 use std::time::Duration;
 
+use slipway_app::files::port::Beside;
 use slipway_durable::database::{Begin, Gateway, IdlePing, Source, class, retried_on};
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
 use sqlx::{ConnectOptions as _, Connection as _, Transaction};
@@ -44,8 +46,10 @@ const FRESH_FOR: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub(crate) struct Backend {
-    pub(crate) database: Gateway<Db>,
-    pub(super) blueprints: Blueprints,
+    pub(crate) database: Arc<Gateway<Db>>,
+    pub(super) blueprints: Arc<Blueprints>,
+    /// What every decision writes too.
+    pub(super) beside: Option<Arc<Beside>>,
 }
 
 impl Backend {
@@ -85,7 +89,13 @@ impl Backend {
             tracing::warn!(%error, had, max_connections, "waiting for connections to the database");
             tokio::time::sleep(CONNECT_PAUSE).await;
         }
-        Ok(Self { database, blueprints: Blueprints::default() })
+        Ok(Self { database: Arc::new(database), blueprints: Arc::default(), beside: None })
+    }
+
+    /// The same store, whose decisions write this too.
+    pub(super) fn with(&self, beside: Arc<Beside>) -> Self {
+        let (database, blueprints) = (Arc::clone(&self.database), Arc::clone(&self.blueprints));
+        Self { database, blueprints, beside: Some(beside) }
     }
 }
 

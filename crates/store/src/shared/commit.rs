@@ -13,13 +13,15 @@ use std::time::Duration;
 
 use slipway_core::blocker::Blocker;
 use slipway_core::commit::{Commit, Recheck, StateChange, Write};
+use slipway_core::files::FilesWrite;
+use slipway_core::rollouts::RolloutsWrite;
 use slipway_core::subject::{Claimable, LoopKind, Subject};
 use slipway_durable::claim::micros;
 
 use super::broker::claims::ATTEMPTS;
 use super::{
-    Connection, access, blockers, broker, catalog, deletion, events, history, nodes, operations,
-    placement,
+    Connection, access, blockers, broker, catalog, deletion, events, files, history, nodes,
+    operations, placement, rollouts,
 };
 use crate::failure::Failure;
 
@@ -31,17 +33,21 @@ struct Writes<'a> {
     broker: broker::write::Writes<'a>,
     nodes: nodes::write::Writes<'a>,
     deletion: deletion::write::Writes<'a>,
+    rollouts: Vec<&'a RolloutsWrite>,
     blockers: Vec<(Subject, &'a [Blocker])>,
     history: Vec<&'a StateChange>,
+    files: Vec<&'a FilesWrite>,
 }
 
 impl<'a> Writes<'a> {
     fn add(&mut self, write: &'a Write) {
         match write {
             Write::Catalog(_) | Write::Placement(_) | Write::Access(_) => self.rare.push(write),
+            Write::Rollouts(write) => self.rollouts.push(write),
             Write::Broker(write) => self.broker.add(write),
             Write::Nodes(write) => self.nodes.add(write),
             Write::Deletion(write) => self.deletion.add(write),
+            Write::Files(write) => self.files.push(write),
             Write::BlockersReplace(subject, blockers) => self.blockers.push((*subject, blockers)),
             Write::HistoryAppend(line) => self.history.push(line),
             Write::Release(release) => match release.subject.kind() {
@@ -69,8 +75,12 @@ pub(crate) async fn apply(connection: &mut Connection, commits: &[Commit]) -> Re
     writes.broker.apply_resources(connection).await?;
     writes.nodes.apply(connection).await?;
     writes.broker.apply_attempts(connection).await?;
+    for write in writes.rollouts {
+        rollouts::write::apply(connection, write).await?;
+    }
     blockers::replace(connection, &writes.blockers).await?;
     history::append(connection, &writes.history).await?;
+    files::write::apply(connection, &writes.files).await?;
     let announced: Vec<_> = commits.iter().flat_map(|commit| &commit.events).collect();
     events::write::insert(connection, &announced).await?;
     let audited: Vec<_> = commits.iter().flat_map(|commit| &commit.audit).collect();

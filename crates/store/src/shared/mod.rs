@@ -25,9 +25,11 @@ pub(crate) mod broker;
 pub(crate) mod catalog;
 pub(crate) mod deletion;
 pub(crate) mod events;
+pub(crate) mod files;
 pub(crate) mod nodes;
 pub(crate) mod operations;
 pub(crate) mod placement;
+pub(crate) mod rollouts;
 
 use super::{
     Backend, Connection, Db, HAS_SCHEMA, Row, SCHEMA_MIGRATIONS, begin_migration, json_values,

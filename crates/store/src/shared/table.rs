@@ -3,6 +3,7 @@
 //! it, what a row means and what a decision loads; see [`Table`].
 
 use async_trait::async_trait;
+use serde_json::json;
 use slipway_app::kind::StoredKind;
 use slipway_app::ports::store::{Error, Page, Rule};
 use slipway_app::ports::{KindStore, Listed, SubjectOf};
@@ -13,11 +14,12 @@ use slipway_core::deletion::write::Mark;
 use slipway_core::ids::{DeletionId, ProjectId, Revision};
 use slipway_core::kind::Kind;
 use sqlx::Row as _;
+use sqlx::types::Json;
 use uuid::Uuid;
 
 use super::deletion::decide::AtTheDoor;
 pub(crate) use super::page::Query;
-use super::page::{after, by_reference, count, fetch_one, fetch_page, taken};
+use super::page::{after, by_reference, count, fetch_one, fetch_page, readable, taken};
 use super::row_set::RowSet;
 use super::transaction::Load;
 use super::{Backend, Connection, Row, rows, writes};
@@ -35,6 +37,9 @@ pub(crate) trait Table: StoredKind {
 
     /// A page of rows, in the order of their ids.
     fn page_query(filter: &Self::Filter, page: Page<Self::Id>) -> Query<'_>;
+
+    /// The live rows whose names are in the JSON parameter `$1`.
+    const NAMED: &'static str;
 
     fn read(row: &Row) -> Result<Self, Fault>;
 
@@ -73,6 +78,15 @@ macro_rules! queries {
             );
             table::first::<Self>(statement, page).bind(filter.0)
         }
+
+        const NAMED: &'static str = concat!(
+            select_sql!($table, $columns),
+            "deleted_at IS NULL AND ",
+            $name,
+            " IN (SELECT given.name FROM ",
+    rows_from_json!(name: text),
+            ")"
+        );
 
         lock_query!(
             $table,
@@ -289,6 +303,10 @@ impl<K: Table> KindStore<K> for Backend {
         self.read((filter, page), list::<K>).await
     }
 
+    async fn named(&self, names: &[String]) -> Result<Vec<K>, Error> {
+        self.read(names, named::<K>).await
+    }
+
     async fn decide(&self, key: &K::Key, rule: &mut Rule<'_, K::Snapshot>) -> Result<(), Error> {
         self.decided(KeyOf::<K>(key), rule).await
     }
@@ -309,6 +327,12 @@ async fn fetch<K: Table>(
     (reference, show_deleted): (&str, bool),
 ) -> Result<Option<K>, Failure> {
     fetch_one(connection, K::fetch_query(reference, show_deleted), "id", K::read).await
+}
+
+async fn named<K: Table>(connection: &mut Connection, names: &[String]) -> Result<Vec<K>, Failure> {
+    let given: Vec<_> = names.iter().map(|name| json!({ "name": name })).collect();
+    let found = sqlx::query(K::NAMED).bind(Json(given)).fetch_all(connection).await?;
+    Ok(readable(K::KIND, &found, K::read))
 }
 
 async fn list<K: Table>(

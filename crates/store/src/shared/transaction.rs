@@ -5,8 +5,8 @@
 //! *Order of locks.* Row locks are taken in one order, by whatever statement:
 //! project → group → resource → node → attempt → mesh address. Several rows of
 //! one table are locked by one statement, in the order of their ids. The rows of
-//! a catalog or a placement are locked under the project's, or alone, or by a
-//! retry under its resource's; who has locked one waits for neither. Of those
+//! a catalog or a placement are locked under the project's, or alone, or by an update, a
+//! replacement or a retry under its resource's; who has locked one waits for neither. Of those
 //! who lock a project, only its deletion, its restore and protection wait for its resources,
 //! which come later in the order: declarations, the catalog, placements and the growth of a
 //! pool of addresses only insert new ones. `locks_are_taken_in_one_order` reads
@@ -15,8 +15,12 @@
 //! A new aggregate implements [`Load`] for its key, and [`Written`] if it has a
 //! commit type of its own; nothing else opens a transaction for a rule.
 
+use std::sync::Arc;
+
+use slipway_app::files::port::Beside;
 use slipway_app::ports::store::{Error, Rule};
 use slipway_core::commit::Commit;
+use slipway_core::files::write;
 use slipway_durable::database::{End, Work};
 
 use super::{Backend, Connection, Db, commit};
@@ -37,6 +41,9 @@ pub(crate) trait Load: Send + Sync {
 pub(crate) trait Written: Send + Sync {
     fn is_empty(&self) -> bool;
 
+    /// Adds what is written with every decision; see [`Beside`].
+    fn add(&mut self, _beside: &Beside) {}
+
     fn write(
         &self,
         connection: &mut Connection,
@@ -48,6 +55,10 @@ impl Written for Commit {
         Self::is_empty(self)
     }
 
+    fn add(&mut self, beside: &Beside) {
+        write::add(self, &beside.rows);
+    }
+
     async fn write(&self, connection: &mut Connection) -> Result<(), Failure> {
         commit::apply(connection, std::slice::from_ref(self)).await
     }
@@ -57,15 +68,22 @@ impl Written for Commit {
 pub(crate) struct Decision<'a, 'r, L: Load, C> {
     pub(crate) key: L,
     pub(crate) rule: &'a mut Rule<'r, L::Snapshot, C>,
+    pub(crate) beside: Option<Arc<Beside>>,
 }
 
 impl<L: Load, C: Written> Decision<'_, '_, L, C> {
     /// Decides in a transaction that the caller ends.
     pub(crate) async fn in_txn(&mut self, connection: &mut Connection) -> Result<End<()>, Failure> {
         let snapshot = self.key.load(connection).await?;
-        let decided = (self.rule)(&snapshot)?;
+        let mut decided = (self.rule)(&snapshot)?;
         if decided.is_empty() {
             return Ok(End::Rollback(()));
+        }
+        if let Some(beside) = &self.beside {
+            if beside.dry_run {
+                return Err(Failure::DryRun);
+            }
+            decided.add(beside);
         }
         decided.write(connection).await?;
         Ok(End::Commit(()))
@@ -88,7 +106,8 @@ impl Backend {
         key: L,
         rule: &mut Rule<'_, L::Snapshot, C>,
     ) -> Result<(), Error> {
-        Ok(self.database.transact(Decision { key, rule }).await?)
+        let beside = self.beside.clone();
+        Ok(self.database.transact(Decision { key, rule, beside }).await?)
     }
 
     /// See [`slipway_durable::database::Gateway::read`].

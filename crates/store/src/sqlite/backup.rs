@@ -124,7 +124,7 @@ pub(crate) async fn prepare(
         .await
         .map_err(|error| OpenError::from(MigrationError::from(error)))?;
     let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
-    let mut decision = Decision { key: control::Installation, rule };
+    let mut decision = Decision { key: control::Installation, rule, beside: None };
     let decided = decision.in_txn(&mut transaction).await;
     decided.map_err(slipway_app::ports::store::Error::from)?;
     transaction.commit().await?;

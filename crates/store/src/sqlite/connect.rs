@@ -6,8 +6,10 @@
 //! Readers have a pool of their own and see the last committed state (WAL).
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
+use slipway_app::files::port::Beside;
 use slipway_durable::database::{Begin, Gateway, Source, retried, retried_on};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
 use sqlx::{ConnectOptions as _, Connection as _, Transaction};
@@ -40,9 +42,11 @@ const BEGIN: Begin = Begin { write: "BEGIN IMMEDIATE", read: "BEGIN" };
 
 #[derive(Debug)]
 pub(crate) struct Backend {
-    pub(crate) database: Gateway<Db>,
-    pub(super) blueprints: Blueprints,
-    _lock: DirectoryLock,
+    pub(crate) database: Arc<Gateway<Db>>,
+    pub(super) blueprints: Arc<Blueprints>,
+    /// What every decision writes too.
+    pub(super) beside: Option<Arc<Beside>>,
+    lock: Arc<DirectoryLock>,
 }
 
 impl Backend {
@@ -69,7 +73,22 @@ impl Backend {
             .await
             .map_err(OpenError::Sqlite)?;
         let database = Gateway::new(Source::Fixed { writer, readers }, BEGIN, statement_limit);
-        Ok(Self { database, blueprints: Blueprints::default(), _lock: lock })
+        Ok(Self {
+            database: Arc::new(database),
+            blueprints: Arc::default(),
+            beside: None,
+            lock: Arc::new(lock),
+        })
+    }
+
+    /// The same store, whose decisions write this too.
+    pub(super) fn with(&self, beside: Arc<Beside>) -> Self {
+        Self {
+            database: Arc::clone(&self.database),
+            blueprints: Arc::clone(&self.blueprints),
+            beside: Some(beside),
+            lock: Arc::clone(&self.lock),
+        }
     }
 }
 

@@ -13,7 +13,8 @@ use rustix::process::Signal;
 use serde_json::json;
 use slipway_app::permits::{ActionPermits, Permit};
 use slipway_app::ports::substrate::{
-    Address, Error, HighWaterMark, InventoryPage, InventoryRequest, Substrate,
+    Address, Error, HighWaterMark, InventoryPage, InventoryRequest, NodeOutput, OutputPart,
+    Substrate,
 };
 use slipway_core::broker::observation::{CompositeReport, LiveComposite};
 use slipway_core::catalog::blueprint_version::Engine;
@@ -24,6 +25,7 @@ use slipway_render::composite;
 use super::high_water_mark;
 use super::inventory;
 use super::node::{self, Locked, Object};
+use super::output;
 use super::process::{self, Holder, Starter};
 use super::root::{Root, random_uid, unfinished};
 
@@ -214,6 +216,23 @@ impl Substrate for LocalSubstrate {
             tell = Tell::Nobody;
         }
         Ok(())
+    }
+
+    async fn output(
+        &self,
+        address: &Address,
+        part: OutputPart,
+    ) -> Result<Option<NodeOutput>, Error> {
+        let address = address.clone();
+        self.blocking(move |inner, _| {
+            if let Some(doubt) = inner.root.observe().doubt(address.substrate_uid.as_deref()) {
+                return Err(Error::Failed(doubt));
+            }
+            let directory = inner.directory(&address.namespace, &address.name)?;
+            let read = output::read(&directory, part);
+            read.map(Some).map_err(|error| failed("read the output of", &address.name, &error))
+        })
+        .await?
     }
 
     async fn inventory(&self, request: &InventoryRequest) -> Result<InventoryPage, Error> {

@@ -25,6 +25,7 @@ mod files;
 mod high_water_mark;
 mod inventory;
 mod node;
+mod output;
 mod process;
 mod root;
 

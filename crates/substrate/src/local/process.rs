@@ -22,7 +22,7 @@ use tokio::process::Command;
 use tracing::Instrument;
 
 const LOCK: &str = "agent.lock";
-const OUTPUT: &str = "agent.log";
+pub(super) const OUTPUT: &str = "agent.log";
 
 /// The environment variables that an agent inherits. Its document has everything
 /// else, and the server's environment may contain secrets.

@@ -93,6 +93,8 @@ impl Config {
         }
         // Not as arguments: other users of the machine can read those.
         command.env("SLIPWAY_ADMIN_KEY", &self.admin_key);
+        // Never the contexts of whoever runs the tests.
+        command.env("SLIPWAY_CONFIG_HOME", self.folder.join("config"));
         if let Some(url) = &self.database_url {
             command.env("SLIPWAY_DATABASE_URL", url);
         }

@@ -55,7 +55,8 @@ pub struct DeletionPlan {
     pub resources: u64,
     /// Everything that would go, in the order in which it goes.
     pub steps: Vec<PlanStage>,
-    /// What the composites are composed of, by their name, as their clusters answered.
+    /// What the composites are composed of, by their name, as their clusters answered, each
+    /// with the name that it has in its cloud.
     #[serde(default)]
     pub composed: BTreeMap<String, Vec<String>>,
     /// Why some or all of that is missing.

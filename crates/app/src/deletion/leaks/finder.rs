@@ -24,7 +24,7 @@ use crate::deletion::port::ReportedFinding;
 use crate::permits::Permits;
 use crate::placement::port::ClusterIdentity;
 use crate::ports::store::Page;
-use crate::ports::substrate::{InventoryPage, InventoryRequest, Substrate};
+use crate::ports::substrate::{InventoryPage, InventoryRequest, NodeOutput, OutputPart, Substrate};
 use crate::{Context, Error};
 
 /// Objects in a page of an inventory, and rows compared with it: one statement
@@ -271,16 +271,6 @@ impl Finder {
         Ok(converge::observe(&self.engines, snapshots, self.deadline()).await.pop())
     }
 
-    /// The same for attempts that are loaded already: one report for each, `Unknown` for what
-    /// was not answered within this time.
-    pub async fn observed_all(
-        &self,
-        snapshots: &[ResourceSnapshot],
-        within: Duration,
-    ) -> Vec<CompositeReport> {
-        converge::observe(&self.engines, snapshots, within).await
-    }
-
     /// What holds the teardown of an attempt now; `None` if this process does not serve its
     /// cluster, or the row cannot be read.
     pub async fn holders(
@@ -289,13 +279,41 @@ impl Finder {
     ) -> Result<Option<Result<Vec<Holder>, String>>, Error> {
         let loaded = self.context.stores.broker.attempt_load(&[attempt]).await?.pop();
         let Some(Ok(snapshot)) = loaded else { return Ok(None) };
+        Ok(self.holders_of(&snapshot, self.deadline()).await)
+    }
+
+    /// The same for an attempt that is loaded already, whether it is being deleted or not.
+    pub async fn holders_of(
+        &self,
+        snapshot: &ResourceSnapshot,
+        within: Duration,
+    ) -> Option<Result<Vec<Holder>, String>> {
+        let substrate = self.engines.of(snapshot)?;
+        let Some(address) = converge::address(snapshot) else { return Some(Ok(Vec::new())) };
+        Some(match tokio::time::timeout(within, substrate.holders(&address)).await {
+            Ok(found) => found.map_err(|error| error.to_string()),
+            Err(_) => Err(format!("the cluster did not answer within {} ms", within.as_millis())),
+        })
+    }
+
+    /// What the node of an attempt wrote, as its engine answers; `None` if this process does
+    /// not serve its cluster, or the row cannot be read.
+    pub async fn output(
+        &self,
+        attempt: ProvisionedResourceId,
+        part: OutputPart,
+    ) -> Result<Option<Result<Option<NodeOutput>, String>>, Error> {
+        let loaded = self.context.stores.broker.attempt_load(&[attempt]).await?.pop();
+        let Some(Ok(snapshot)) = loaded else { return Ok(None) };
         let Some(substrate) = self.engines.of(&snapshot) else { return Ok(None) };
-        let Some(address) = converge::address(&snapshot) else { return Ok(Some(Ok(Vec::new()))) };
-        let asked = tokio::time::timeout(self.deadline(), substrate.holders(&address)).await;
+        let Some(address) = converge::address(&snapshot) else {
+            return Ok(Some(Ok(Some(NodeOutput::default()))));
+        };
+        let asked = tokio::time::timeout(self.deadline(), substrate.output(&address, part)).await;
         let limit = self.deadline().as_millis();
         Ok(Some(match asked {
             Ok(found) => found.map_err(|error| error.to_string()),
-            Err(_) => Err(format!("the cluster did not answer within {limit} ms")),
+            Err(_) => Err(format!("the engine did not answer within {limit} ms")),
         }))
     }
 

@@ -331,6 +331,7 @@ pub(super) fn mk_content(version: &str) -> VersionContent {
         kind,
         required: false,
         default: Some(default),
+        immutable: false,
     };
     let schema = ParameterSchema::new(vec![
         parameter("size", ParameterType::Integer, serde_json::json!(i64::MIN)),

@@ -12,7 +12,7 @@ use slipway_core::catalog::blueprint_version::{
 };
 use slipway_core::catalog::cloud::{self, Cloud, Endpoint};
 use slipway_core::catalog::label::{self, LabelDefinition, LabelKey};
-use slipway_core::catalog::parameters::{Parameter, ParameterSchema, ParameterType};
+use slipway_core::catalog::parameters::ParameterSchema;
 use slipway_core::catalog::project::{self, Project, ProjectChange};
 use slipway_core::commit::Commit;
 use slipway_core::ids::{CloudCredentialId, CloudId, LabelDefinitionId, ProjectId};
@@ -49,14 +49,10 @@ impl World {
         self.create_blueprint_for(Engine::Crossplane, &slug).await.expect("a blueprint");
         let documents = Ok(mk_definition());
         let mut own = mk_content("own");
-        let mut parameters = own.parameter_schema.parameters().to_vec();
-        parameters.push(Parameter {
-            name: provider_config::PARAMETER.to_owned(),
-            kind: ParameterType::String,
-            required: false,
-            default: None,
-        });
-        own.parameter_schema = ParameterSchema::new(parameters).expect("a valid schema");
+        let mut schema = own.parameter_schema.document().clone();
+        let name = json!({ "name": provider_config::PARAMETER, "type": "string" });
+        schema["parameters"].as_array_mut().expect("a list").push(name);
+        own.parameter_schema = ParameterSchema::read(schema).expect("a valid schema");
         for content in [own, mk_content("v1")] {
             self.publish_with(&slug, &content, &documents).await.expect("a version");
         }

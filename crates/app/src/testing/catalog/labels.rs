@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use slipway_core::broker::relabel;
 use slipway_core::broker::snapshot::ResourceSnapshot;
+use slipway_core::broker::update;
 use slipway_core::catalog::label::{self, LabelDefinition, LabelKey};
 use slipway_core::catalog::project::{self, Project, ProjectChange};
 use slipway_core::commit::Recheck;
@@ -78,8 +78,10 @@ pub(super) async fn a_changed_definition_makes_what_has_the_label_due(world: &Wo
     let without = world.declare_in(&other).await.expect("a declaration").attempt;
     let near = declared.attempt;
     let own = labels(&key, "8");
-    let mut rule =
-        |snapshot: &ResourceSnapshot| relabel::relabel(snapshot, &own, Expected::Any, &operator());
+    let mut rule = |snapshot: &ResourceSnapshot| {
+        let updated = update::relabel(snapshot, Some(own.as_map()), Expected::Any, &operator())?;
+        Ok(updated.commit)
+    };
     let resource = ResourceKey::Resource(declared.resource);
     world.store.broker.decide(resource, &mut rule).await.expect("labels");
 

@@ -6,6 +6,7 @@ mod composites;
 mod definitions;
 mod idempotency;
 mod labels;
+mod parameters;
 mod placement;
 mod placements;
 mod races;

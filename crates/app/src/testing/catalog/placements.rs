@@ -6,8 +6,8 @@ use std::time::Duration;
 use slipway_core::ErrorKind;
 use slipway_core::blocker::{Blocker, BlockerCode};
 use slipway_core::broker::observation::CompositeReport;
-use slipway_core::broker::relabel;
 use slipway_core::broker::snapshot::ResourceSnapshot;
+use slipway_core::broker::update;
 use slipway_core::catalog::label::LabelSelector;
 use slipway_core::catalog::project::{self, Project, ProjectChange};
 use slipway_core::commit::{Commit, Write};
@@ -215,8 +215,10 @@ pub(super) async fn labels_in_effect_and_blockers_select(world: &World) {
     let first = world.declare_in(&project).await.expect("a declaration");
     let second = world.declare_in(&project).await.expect("a declaration");
     let near = labels(&[("team", "b=c\"")]);
-    let mut rule =
-        |snapshot: &ResourceSnapshot| relabel::relabel(snapshot, &near, Expected::Any, &operator());
+    let mut rule = |snapshot: &ResourceSnapshot| {
+        let updated = update::relabel(snapshot, Some(near.as_map()), Expected::Any, &operator())?;
+        Ok(updated.commit)
+    };
     let key = ResourceKey::Resource(second.resource);
     world.store.broker.decide(key, &mut rule).await.expect("labels");
     let mut block = |snapshot: &ResourceSnapshot| {

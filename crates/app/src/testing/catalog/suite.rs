@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{
-    cluster_races, composites, definitions, idempotency, labels, placement, placements,
+    cluster_races, composites, definitions, idempotency, labels, parameters, placement, placements,
     races as raced, restores, sequential,
 };
 use crate::testing::world::World;
@@ -16,6 +16,7 @@ pub(in crate::testing) async fn conformance(world: &World) {
     sequential::a_deleted_credential_is_not_found_by_declarations(world).await;
     sequential::an_assignment_stays_while_it_is_used(world).await;
     sequential::a_version_comes_back_as_it_was_published(world).await;
+    parameters::any_value_comes_back_and_is_rendered(world).await;
     composites::what_a_version_is_made_into_comes_back(world).await;
     composites::the_facts_of_a_cloud_are_those_in_effect(world).await;
     composites::a_second_credential_of_a_provider_is_refused(world).await;

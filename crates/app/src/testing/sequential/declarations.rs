@@ -25,7 +25,7 @@ pub(super) async fn a_declaration_is_there_as_it_was_declared(world: &World) {
     assert_eq!(snapshot.attempt.xr_name(), format!("pr-{}", declared.attempt));
     assert_eq!(snapshot.attempt.parameter_values().as_map()["size"], json!(3));
     assert_eq!(snapshot.blueprint.slug, BLUEPRINT);
-    assert_eq!(snapshot.blueprint.parameter_schema.parameters().len(), 1);
+    assert_eq!(snapshot.blueprint.parameter_schema.described().len(), 2);
     let placement = snapshot.placement.as_ref().expect("the project is placed");
     assert!(placement.is_ready());
     assert_eq!(placement.namespace, format!("slipway-{}", snapshot.resource.project_id));

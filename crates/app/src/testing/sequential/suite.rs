@@ -7,7 +7,7 @@ use super::{
 };
 use crate::ports::Stores;
 use crate::testing::world::World;
-use crate::testing::{access, catalog, installed_keys, mesh, purges};
+use crate::testing::{access, catalog, installed_keys, mesh, purges, rollouts, updates};
 
 /// Runs the sequential half.
 pub async fn conformance(store: Stores) {
@@ -46,6 +46,8 @@ pub async fn conformance(store: Stores) {
     plans::a_plan_is_used_once_and_expires(&world).await;
     holding::what_is_kept_outside_is_recorded_first_and_stays_on_record(&world).await;
     holding::a_report_has_everything_once_and_in_one_order(&world).await;
+
+    Box::pin(rollouts::conformance(&world)).await;
 
     counts::what_is_made_is_counted_once_where_it_stands(&world).await;
 
@@ -95,6 +97,7 @@ pub async fn conformance(store: Stores) {
     proofs::absence_is_proven_in_batches(&world).await;
     proofs::an_old_attempt_is_proven_gone_while_its_successor_lives(&world).await;
     retries::a_failure_stays_on_record_and_a_retry_corrects_it(&world).await;
+    updates::conformance(&world).await;
     proofs::a_flapping_window_has_one_start(&world).await;
     abandon::an_abandoned_resource_is_deleted_with_records_of_what_may_be_left(&world).await;
     abandon::what_comes_back_after_it_was_abandoned_is_a_leak_and_ends(&world).await;

@@ -77,6 +77,11 @@ pub(super) async fn check(
     let nodes = world.context.stores.nodes.node_list(page).await.unwrap();
     let mut created = false;
     for filling in fillings {
+        check_events(filling, events, &mut wrong);
+        if let Some(deletion) = filling.purged {
+            check_purged(world, raw, filling, deletion, &mut wrong).await;
+            continue;
+        }
         let loaded = world.context.stores.broker.attempt_load(&[filling.attempt]).await.unwrap();
         let [Ok(seen)] = &loaded[..] else { panic!("{loaded:?}") };
         created |= world.substrate.performed(seen.attempt.xr_name()).contains(&Performed::Created);
@@ -90,7 +95,6 @@ pub(super) async fn check(
         }
         check_objects(world, seen, &mut wrong);
         check_nodes(seen, &nodes, &mut wrong);
-        check_events(filling, events, &mut wrong);
         let deletion = seen.resource.deletion_id.map(|id| id.as_uuid());
         if deletion.is_some_and(|id| events.iter().all(|event| event.aggregate_id != id)) {
             wrong.push(format!("nothing of deletion {deletion:?} was announced"));
@@ -114,6 +118,31 @@ pub(super) async fn check(
         wrong.push("an object was made and no token seen; is the journal kept?".to_owned());
     }
     wrong
+}
+
+/// Nothing of it is left, and each step of the purge is audited once.
+async fn check_purged(
+    world: &World,
+    raw: &mut Raw,
+    filling: &Filling,
+    deletion: DeletionId,
+    wrong: &mut Vec<String>,
+) {
+    let broker = &world.context.stores.broker;
+    let attempts = broker.attempt_load(&[filling.attempt]).await.unwrap();
+    let resource = broker.resource_fetch(filling.resource).await.unwrap();
+    let tokens = raw.tokens(filling.attempt).await;
+    let quiet = raw.quiet_changes(filling.attempt.as_uuid()).await;
+    if !attempts.is_empty() || resource.is_some() || !tokens.is_empty() || !quiet.is_empty() {
+        wrong.push(format!("left after a purge: {attempts:?} {resource:?} {tokens:?} {quiet:?}"));
+    }
+    let entries = raw.audit(deletion.as_uuid()).await;
+    for verb in ["deletion.purge", "deletion.purged"] {
+        let count = entries.iter().filter(|entry| entry.verb == verb).count();
+        if count != 1 {
+            wrong.push(format!("{verb} is audited {count} times: {entries:?}"));
+        }
+    }
 }
 
 fn check_state(
@@ -213,8 +242,11 @@ async fn check_deletions(world: &World, events: &[PositionedEvent], wrong: &mut 
             DeletionState::Running => &["deletion.Started"],
             DeletionState::Done => &["deletion.Started", "deletion.Done"],
             DeletionState::Restored => &["deletion.Started", "deletion.Done", "deletion.Restored"],
-            DeletionState::Cancelled => &["deletion.Started", "deletion.Cancelled"],
-            _ => &[],
+            DeletionState::Cancelled => &["deletion.Scheduled", "deletion.Cancelled"],
+            DeletionState::Purged => {
+                &["deletion.Started", "deletion.Done", "deletion.Purging", "deletion.Purged"]
+            }
+            DeletionState::Scheduled | DeletionState::Purging => &[],
         };
         if types != expected {
             wrong.push(format!("deletion {id} is {state} and its events are {types:?}"));
@@ -288,6 +320,7 @@ async fn check_audit(
     claims.push((attempt, deletion_verification::FOUND, usize::from(filling.leaked)));
     let follows = usize::from(seen.attempt.attempt() > 1);
     claims.push((attempt, "provisioned_resource.follow", follows));
+    claims.push((seen.resource.id.as_uuid(), "plan.approve", filling.approvals));
     for node in nodes {
         let id = node.id.as_uuid();
         claims.push((id, "node.enrol", 1));

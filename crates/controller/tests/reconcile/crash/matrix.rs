@@ -228,7 +228,7 @@ impl<'a> Cell<'a> {
         plane.relay_all().await;
         let events = self.reader.read(self.world, &mut wrong).await;
         wrong.extend(checks::check(&plane, &mut self.raw, &fillings, &events).await);
-        for filling in fillings {
+        for filling in fillings.iter().filter(|filling| filling.purged.is_none()) {
             self.raw.retire(filling.attempt).await;
         }
         let passed = plane.fates.iter().map(|fate| fate.passed()).collect();

@@ -13,6 +13,7 @@
 //! [`publishing`] does the same for an event from its commit to a subscriber.
 
 mod checks;
+mod deleting;
 mod fate;
 mod journal;
 mod matrix;
@@ -21,6 +22,7 @@ mod plane;
 mod publishing;
 mod raw;
 mod registry;
+mod rolling;
 mod scenarios;
 mod store;
 mod substrate;

@@ -36,6 +36,8 @@ fn unaudited(write: &Write) -> Option<&'static str> {
         Write::Broker(BrokerWrite::ObservedReplace(..)) => Some("observed"),
         Write::Nodes(NodesWrite::TokenUpdate(_)) => Some("token.prolong"),
         Write::Deletion(DeletionWrite::LeakInsert(_)) => Some("leak"),
+        Write::Deletion(DeletionWrite::PlanInsert(_)) => Some("plan"),
+        Write::Rollouts(_) => Some("rollout members"),
         _ => None,
     }
 }

@@ -16,7 +16,8 @@ use slipway_app::Context;
 use slipway_app::broker::converge::Engines;
 use slipway_app::broker::declare::{self, Declare};
 use slipway_app::broker::port::ResourceFilter;
-use slipway_app::broker::{delete, retry};
+use slipway_app::broker::update::{self, Changes};
+use slipway_app::broker::{delete, replace, retry};
 use slipway_app::context::Wakes;
 use slipway_app::deletion::request::DeleteOptions;
 use slipway_app::deletion::restore::{self, RestoreOptions};
@@ -29,10 +30,11 @@ use slipway_controller::resources::ResourceLoop;
 use slipway_core::ErrorKind;
 use slipway_core::blocker::Deadlines;
 use slipway_core::broker::phase::Phase;
-use slipway_core::broker::retry::Corrections;
+use slipway_core::broker::redeclare::Corrections;
 use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::ids::{DeletionId, DrainId, NodeId, ProvisionedResourceId, ResourceId};
 use slipway_core::nodes::node::Reported;
+use slipway_core::precondition::Expected;
 use slipway_core::secret::Secret;
 use slipway_durable::{Lease, Moment};
 
@@ -90,8 +92,8 @@ pub(super) struct Plane<'a> {
     title: String,
 }
 
-struct Life {
-    context: Context,
+pub(super) struct Life {
+    pub(super) context: Context,
     resources: ResourceLoop,
     fate: Arc<Fate>,
     journal: Arc<Journal>,
@@ -117,7 +119,7 @@ impl Life {
     }
 
     /// Claims, works, relays; returns whether there was anything to do.
-    async fn round(&self) -> bool {
+    pub(super) async fn round(&self) -> bool {
         let asked_before = Moment::now();
         let claimed = match self.resources.claim(50).await {
             Ok(claimed) => claimed,
@@ -267,7 +269,7 @@ impl<'a> Plane<'a> {
     }
 
     /// Retries while the database is reported unavailable.
-    async fn request<T>(
+    pub(super) async fn request<T>(
         &mut self,
         ask: impl AsyncFn(&Life) -> Result<T, slipway_app::Error>,
     ) -> Result<T, ErrorKind> {
@@ -456,6 +458,37 @@ impl<'a> Plane<'a> {
             })
             .await;
         assert!(matches!(retried, Ok(()) | Err(ErrorKind::NothingToRetry)), "{retried:?}");
+    }
+
+    /// What every update asks for.
+    pub(super) fn changes() -> Changes {
+        let parameters = BTreeMap::from([("size".to_owned(), serde_json::json!(4))]);
+        Changes { parameters, ..Changes::default() }
+    }
+
+    pub(super) async fn update(&mut self, id: ResourceId) {
+        let world = self.world;
+        let updated = self
+            .request(async |life| {
+                let (context, any) = (&life.context, Expected::Any);
+                update::update(context, &world.caller, id, Self::changes(), any).await
+            })
+            .await;
+        updated.unwrap();
+    }
+
+    pub(super) async fn replace(&mut self, id: ResourceId) {
+        let world = self.world;
+        let parameters = BTreeMap::from([("busy_seconds".to_owned(), serde_json::json!(1))]);
+        let corrections = Corrections { version: None, parameters };
+        let replaced = self
+            .request(async |life| {
+                let (context, any) = (&life.context, Expected::Any);
+                replace::replace(context, &world.caller, id, None, &corrections, any).await
+            })
+            .await;
+        // Asked again after its answer was lost.
+        assert!(matches!(replaced, Ok(()) | Err(ErrorKind::Leaving)), "{replaced:?}");
     }
 
     /// A person whose answer was lost asks again, for another token.

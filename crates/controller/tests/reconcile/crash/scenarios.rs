@@ -1,14 +1,17 @@
 //! The scenarios: the preparation, the part with faults, and the expected end.
 
 use futures::FutureExt;
-use slipway_app::broker::delete;
+use slipway_app::broker::{delete, update};
 use slipway_app::deletion::request::DeleteOptions;
 use slipway_core::broker::phase::Phase;
 use slipway_core::broker::snapshot::ResourceSnapshot;
-use slipway_core::ids::{ProvisionedResourceId, ResourceId};
+use slipway_core::ids::{DeletionId, ProvisionedResourceId, ResourceId};
+use slipway_core::precondition::Expected;
 
+use super::deleting;
 use super::plane::Plane;
 use super::raw::Raw;
+use super::rolling;
 use crate::simulated::{Behaviour, Performed};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,7 +26,14 @@ pub(super) enum Scenario {
     DeletedInsideATick,
     FailedAndDeleted,
     FailedAndRetried,
+    Updated,
+    UpdatedInsideATick,
+    Replaced,
+    RolledOut,
     Restored,
+    Cancelled,
+    Purged,
+    Approved,
     LateApply,
     TwoAtOnce,
 }
@@ -41,16 +51,22 @@ pub(super) struct Filling {
     pub(super) order: &'static str,
     /// Whether its composite appeared again after it was Deleted.
     pub(super) leaked: bool,
+    /// The deletion that was purged, after which no row of it is left.
+    pub(super) purged: Option<DeletionId>,
+    /// How often somebody approved its deletion.
+    pub(super) approvals: usize,
 }
 
-const CAME: &[&str] = &["Requested", "Ready"];
+pub(super) const CAME: &[&str] = &["Requested", "Ready"];
 const CAME_AND_WENT: &[&str] = &["Requested", "Ready", "Deleting", "Deleted"];
+const CAME_AND_CHANGED: &[&str] = &["Requested", "Ready", "Updated"];
+const CHANGED_AND_CAME: &[&str] = &["Requested", "Updated", "Ready"];
 const CAME_TWICE: &[&str] = &["Requested", "Ready", "Ready"];
-const NEVER_CAME: &[&str] = &["Requested", "Deleting", "Deleted"];
+pub(super) const NEVER_CAME: &[&str] = &["Requested", "Deleting", "Deleted"];
 const FAILED_AND_WENT: &[&str] = &["Requested", "Failed", "Deleting", "Deleted"];
 
 impl Scenario {
-    pub(super) const ALL: [Self; 13] = [
+    pub(super) const ALL: [Self; 20] = [
         Self::Provisioning,
         Self::Enrolment,
         Self::Teardown,
@@ -61,7 +77,14 @@ impl Scenario {
         Self::DeletedInsideATick,
         Self::FailedAndDeleted,
         Self::FailedAndRetried,
+        Self::Updated,
+        Self::UpdatedInsideATick,
+        Self::Replaced,
+        Self::RolledOut,
         Self::Restored,
+        Self::Cancelled,
+        Self::Purged,
+        Self::Approved,
         Self::LateApply,
         Self::TwoAtOnce,
     ];
@@ -115,9 +138,42 @@ impl Scenario {
                 "commit:Enrolling→Ready/after",
                 "commit:provisioned_resource.absence_proven/before",
             ],
+            Self::Updated => &[
+                "commit:resource.update/before",
+                "commit:resource.update/after",
+                "action:update/after",
+            ],
+            Self::UpdatedInsideATick => &["action:create/after", "action:update/before"],
+            Self::Replaced => &[
+                "commit:Ready→Deregistering+resource.replace/after",
+                "commit:node.drain/after",
+                "commit:Deprovisioning→Deleted+deletion.done+provisioned_resource.follow/after",
+                "action:create/before",
+            ],
             Self::Restored => &[
                 "commit:provisioned_resource.follow+deletion.restore/before",
                 "commit:provisioned_resource.follow+deletion.restore/after",
+            ],
+            Self::RolledOut => &[
+                "commit:rollout.start/after",
+                "commit:resource.update/before",
+                "commit:resource.update/after",
+                "commit:rollout.end/before",
+                "commit:rollout.end/after",
+            ],
+            Self::Cancelled => &["commit:deletion.cancel/before", "commit:deletion.cancel/after"],
+            Self::Purged => &[
+                "commit:deletion.purge/before",
+                "commit:purge batch/before",
+                "commit:purge batch/after",
+                "commit:deletion.purged/before",
+                "commit:deletion.purged/after",
+            ],
+            Self::Approved => &[
+                "commit:plan/after",
+                "commit:plan.approve/before",
+                "commit:plan.approve/after",
+                "commit:Enrolling→Deregistering+resource.delete/after",
             ],
             Self::LateApply => &[
                 "commit:provisioned_resource.leak_found/after",
@@ -131,9 +187,12 @@ impl Scenario {
         }
     }
 
-    /// The end of a lease concerns one row at a time.
+    /// The end of a lease concerns one row at a time, and only what a loop has claimed.
     pub(super) fn has_takeover(self) -> bool {
-        self != Self::TwoAtOnce
+        !matches!(
+            self,
+            Self::TwoAtOnce | Self::Restored | Self::Cancelled | Self::Purged | Self::Approved
+        )
     }
 
     /// Performs the scenario.
@@ -162,17 +221,28 @@ impl Scenario {
             Self::LateApply => {
                 (vec![late_apply(plane, handle).await], Phase::Deleted, CAME_AND_WENT)
             }
+            Self::RolledOut => {
+                (vec![rolling::rolled_out(plane, handle).await], Phase::Ready, CAME_AND_CHANGED)
+            }
+            Self::Updated => (vec![updated(plane, handle).await], Phase::Ready, CAME_AND_CHANGED),
+            Self::UpdatedInsideATick => {
+                (vec![updated_inside_a_tick(plane, handle).await], Phase::Ready, CHANGED_AND_CAME)
+            }
             Self::FailedAndRetried => return failed_and_retried(plane, handle).await,
+            Self::Replaced => return replaced(plane, handle).await,
             Self::Restored => return restored(plane, handle).await,
+            Self::Cancelled => return deleting::cancelled(plane, handle).await,
+            Self::Purged => return deleting::purged(plane, handle).await,
+            Self::Approved => return deleting::approved(plane, handle).await,
             Self::TwoAtOnce => (two_at_once(plane, handle).await, Phase::Deleted, CAME_AND_WENT),
         };
         let mut fillings = Vec::new();
         for resource in ids {
             let attempt = plane.world.get(resource).await.attempt.id();
             let leaked = self == Self::LateApply;
-            let order = "resource.delete";
             let followed = false;
-            fillings.push(Filling { resource, attempt, phase, events, followed, order, leaked });
+            let gone = filling(resource, attempt, "resource.delete");
+            fillings.push(Filling { phase, events, followed, leaked, ..gone });
         }
         fillings
     }
@@ -333,10 +403,93 @@ async fn failed_and_retried(plane: &mut Plane<'_>, handle: &str) -> Vec<Filling>
     ]
 }
 
+/// Whatever struck, the object ends with what was declared last.
+async fn updated(plane: &mut Plane<'_>, handle: &str) -> ResourceId {
+    let id = ready(plane, handle).await;
+    let name = plane.world.name(id).await;
+    plane.arm();
+    plane.update(id).await;
+    let has_it = |seen: &ResourceSnapshot| seen.update_pending_since().is_none();
+    let seen = plane.until(id, "the update to reach the substrate", has_it).await;
+    assert_eq!(seen.attempt.parameter_values().as_map()["size"], 4);
+    let object = plane.world.substrate.object(&name).unwrap().object;
+    assert_eq!(object["spec"]["parameters"]["size"], 4);
+    id
+}
+
+/// The update arrives after the decision to make the object and before it exists. What the
+/// tick makes then is of the older declaration, and its record says nothing of the new one.
+async fn updated_inside_a_tick(plane: &mut Plane<'_>, handle: &str) -> ResourceId {
+    plane.arm();
+    let id = plane.declare(handle).await;
+    let (context, caller) = (plane.world.context.clone(), plane.world.caller.clone());
+    let request = async move {
+        update::update(&context, &caller, id, Plane::changes(), Expected::Any).await.unwrap();
+    };
+    plane.interference.set(request.boxed());
+    let has_it = |seen: &ResourceSnapshot| {
+        seen.attempt.phase() == Phase::Enrolling
+            && seen.attempt.parameter_values().as_map().contains_key("size")
+            && seen.update_pending_since().is_none()
+    };
+    plane.until(id, "the update to reach the substrate", has_it).await;
+    plane.disarm();
+    let name = plane.world.name(id).await;
+    let object = plane.world.substrate.object(&name).unwrap().object;
+    assert_eq!(object["spec"]["parameters"]["size"], 4);
+    plane.enrol(id, 1).await;
+    plane.until_phase(id, Phase::Ready).await;
+    id
+}
+
+async fn replaced(plane: &mut Plane<'_>, handle: &str) -> Vec<Filling> {
+    plane.prove_when_told();
+    let resource = ready(plane, handle).await;
+    let first = plane.world.get(resource).await.attempt.id();
+    plane.arm();
+    plane.replace(resource).await;
+    plane.acknowledge(resource).await;
+    let waits = |seen: &ResourceSnapshot| {
+        seen.attempt.attempt() == 2 && seen.attempt.phase() == Phase::Enrolling
+    };
+    plane.until(resource, "the second attempt to wait for its node", waits).await;
+    // What becomes of it, other scenarios show.
+    plane.disarm();
+    plane.enrol(resource, 2).await;
+    let ready = plane.until_phase(resource, Phase::Ready).await.attempt;
+    assert_eq!(ready.parameter_values().as_map()["busy_seconds"], 1);
+    Raw::open(&plane.world.url).await.age(first).await;
+    plane.until_proven(first).await;
+    let gone = filling(resource, first, "resource.replace");
+    let (phase, followed) = (Phase::Ready, false);
+    vec![
+        Filling { events: CAME_AND_WENT, ..gone },
+        Filling {
+            phase,
+            events: CAME,
+            followed,
+            ..filling(resource, ready.id(), "resource.delete")
+        },
+    ]
+}
+
 /// An attempt that is gone and that another one followed.
-fn filling(resource: ResourceId, attempt: ProvisionedResourceId, order: &'static str) -> Filling {
-    let (phase, followed, leaked) = (Phase::Deleted, true, false);
-    Filling { resource, attempt, phase, events: NEVER_CAME, followed, order, leaked }
+pub(super) fn filling(
+    resource: ResourceId,
+    attempt: ProvisionedResourceId,
+    order: &'static str,
+) -> Filling {
+    Filling {
+        resource,
+        attempt,
+        phase: Phase::Deleted,
+        events: NEVER_CAME,
+        followed: true,
+        order,
+        leaked: false,
+        purged: None,
+        approvals: 0,
+    }
 }
 
 /// A restore is one commit: the slot is filled again, or nothing happened.

@@ -16,29 +16,36 @@ use std::time::Duration;
 use async_trait::async_trait;
 use slipway_app::access::port::AccessIntercept;
 use slipway_app::broker::port::{
-    BrokerIntercept, Claimed, Decided, DeclareKey, DeclareRule, ResourceDeletionRule, ResourceKey,
-    ResourceRule, RetryKey, RetryRule,
+    BrokerIntercept, Claimed, Decided, DeclareKey, DeclareRule, RedeclareKey, RedeclareRule,
+    ReplaceRule, ResourceDeletionRule, ResourceKey, ResourceRule,
 };
 use slipway_app::catalog::port::CatalogIntercept;
-use slipway_app::deletion::port::{DeletionIntercept, RestoreRule};
+use slipway_app::deletion::port::{
+    DeletionIntercept, DeletionRule, PlanRule, PurgeBatch, PurgeRule, RestoreRule,
+};
 use slipway_app::events::port::{ClaimedSubscription, EventIntercept, Published};
+use slipway_app::files::port::FilesIntercept;
 use slipway_app::nodes::port::NodeIntercept;
 use slipway_app::operations::port::OperationsIntercept;
 use slipway_app::placement::port::PlacementIntercept;
 use slipway_app::ports::kind::KindIntercept;
 use slipway_app::ports::store::{Error, Rule};
 use slipway_app::ports::{
-    AccessStore, BrokerStore, CatalogStore, DeletionStore, EventStore, NodeStore, OperationsStore,
-    PlacementStore, Stores,
+    AccessStore, BrokerStore, CatalogStore, DeletionStore, EventStore, FilesStore, NodeStore,
+    OperationsStore, PlacementStore, RolloutStore, Stores,
 };
+use slipway_app::rollouts::port::{RolloutIntercept, RolloutRule, StartRule};
 use slipway_core::blocker::DeregistrationSeam;
 use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::commit::{Commit, Recorded, Release, Write};
 use slipway_core::deletion::door::DoorInput;
 use slipway_core::deletion::restore::{Renames, RestoreSnapshot};
-use slipway_core::ids::{DeletionId, Partition, ProvisionedResourceId, ResourceId, SubscriptionId};
+use slipway_core::ids::{
+    DeletionId, Partition, PlanId, ProvisionedResourceId, ResourceId, RolloutId, SubscriptionId,
+};
 use slipway_core::nodes::enrol::EnrolSnapshot;
 use slipway_core::nodes::token::SecretHash;
+use slipway_core::subject::Subject;
 use slipway_core::{ErrorKind, Refusal};
 
 use super::fate::{Fate, Fault};
@@ -183,11 +190,28 @@ impl BrokerIntercept for FatedStore {
         self.conclude(passage, outcome).await
     }
 
-    async fn decide_retry(&self, key: &RetryKey, rule: &mut RetryRule<'_>) -> Result<(), Error> {
+    async fn decide_redeclaration(
+        &self,
+        key: &RedeclareKey,
+        rule: &mut RedeclareRule<'_>,
+    ) -> Result<(), Error> {
         self.fate.alive().await;
         let mut passage = Passage::default();
         let mut weighed = |snapshot: &_| passage.weigh(&self.fate, rule(snapshot)?);
-        let outcome = self.inner.broker.decide_retry(key, &mut weighed).await;
+        let outcome = self.inner.broker.decide_redeclaration(key, &mut weighed).await;
+        self.conclude(passage, outcome).await
+    }
+
+    async fn decide_replacement(
+        &self,
+        key: &RedeclareKey,
+        input: DoorInput,
+        rule: &mut ReplaceRule<'_>,
+    ) -> Result<(), Error> {
+        self.fate.alive().await;
+        let mut passage = Passage::default();
+        let mut weighed = |snapshot: &_| passage.weigh(&self.fate, rule(snapshot)?);
+        let outcome = self.inner.broker.decide_replacement(key, input, &mut weighed).await;
         self.conclude(passage, outcome).await
     }
 
@@ -486,11 +510,80 @@ impl DeletionIntercept for FatedStore {
         let outcome = self.inner.deletion.restore_decide(id, renames, &mut weighed).await;
         self.conclude(passage, outcome).await
     }
+
+    async fn deletion_decide(
+        &self,
+        id: DeletionId,
+        rule: &mut DeletionRule<'_>,
+    ) -> Result<(), Error> {
+        self.fate.alive().await;
+        let mut passage = Passage::default();
+        let mut weighed = |snapshot: &_| passage.weigh(&self.fate, rule(snapshot)?);
+        let outcome = self.inner.deletion.deletion_decide(id, &mut weighed).await;
+        self.conclude(passage, outcome).await
+    }
+
+    async fn purge_decide(&self, id: DeletionId, rule: &mut PurgeRule<'_>) -> Result<(), Error> {
+        self.fate.alive().await;
+        let mut passage = Passage::default();
+        let mut weighed = |snapshot: &_| passage.weigh(&self.fate, rule(snapshot)?);
+        let outcome = self.inner.deletion.purge_decide(id, &mut weighed).await;
+        self.conclude(passage, outcome).await
+    }
+
+    async fn purge_batch(&self, id: DeletionId, limit: u32) -> Result<PurgeBatch, Error> {
+        const NAME: &str = "commit:purge batch";
+        self.before(NAME).await?;
+        let batch = self.inner.deletion.purge_batch(id, limit).await?;
+        self.after(NAME).await?;
+        Ok(batch)
+    }
+
+    async fn plan_decide(
+        &self,
+        id: PlanId,
+        approver: Option<&str>,
+        rule: &mut PlanRule<'_>,
+    ) -> Result<(), Error> {
+        self.fate.alive().await;
+        let mut passage = Passage::default();
+        let mut weighed = |snapshot: &_| passage.weigh(&self.fate, rule(snapshot)?);
+        let outcome = self.inner.deletion.plan_decide(id, approver, &mut weighed).await;
+        self.conclude(passage, outcome).await
+    }
+}
+
+#[async_trait]
+impl RolloutIntercept for FatedStore {
+    fn inner(&self) -> &dyn RolloutStore {
+        &*self.inner.rollouts
+    }
+
+    async fn enter(&self) {
+        self.fate.alive().await;
+    }
+
+    async fn rollout_start(&self, subject: Subject, rule: &mut StartRule<'_>) -> Result<(), Error> {
+        self.fate.alive().await;
+        let mut passage = Passage::default();
+        let mut weighed = |snapshot: &_| passage.weigh(&self.fate, rule(snapshot)?);
+        let outcome = self.inner.rollouts.rollout_start(subject, &mut weighed).await;
+        self.conclude(passage, outcome).await
+    }
+
+    async fn rollout_decide(&self, id: RolloutId, rule: &mut RolloutRule<'_>) -> Result<(), Error> {
+        self.fate.alive().await;
+        let mut passage = Passage::default();
+        let mut weighed = |snapshot: &_| passage.weigh(&self.fate, rule(snapshot)?);
+        let outcome = self.inner.rollouts.rollout_decide(id, &mut weighed).await;
+        self.conclude(passage, outcome).await
+    }
 }
 
 hand_on! {
     AccessIntercept, AccessStore, access;
     CatalogIntercept, CatalogStore, catalog;
+    FilesIntercept, FilesStore, files;
     OperationsIntercept, OperationsStore, operations;
     PlacementIntercept, PlacementStore, placement;
 }

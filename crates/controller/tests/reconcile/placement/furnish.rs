@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::Map;
+use serde_json::{Map, json};
 use slipway_app::broker::declare::{self, Declare};
 use slipway_app::catalog::{blueprints, clouds, credentials, projects};
 use slipway_app::permits::Permits;
@@ -46,7 +46,7 @@ pub(super) async fn catalog(world: &World, install_definitions: bool) -> CloudCr
             "../../../../../deploy/demo/catalog/demo-server/composition.yaml"
         )
         .to_owned(),
-        parameters: Vec::new(),
+        parameters: Some(json!({ "parameters": [] })),
         injection_strategy: "cloud-init-user-data".to_owned(),
         // Nodes have their own tests.
         mesh_role: Some("standalone".to_owned()),

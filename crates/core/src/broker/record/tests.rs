@@ -584,3 +584,33 @@ fn a_failed_tick_of_a_drain_names_the_seam() {
         assert_eq!(failed(&other).code, BlockerCode::InternalError);
     }
 }
+
+/// An update waits until an observation shows what it declared, however many ticks that takes.
+#[test]
+fn an_update_is_pending_until_the_substrate_has_it() {
+    let observed = |commit: &Commit| {
+        let write = |write: &Write| match write {
+            Write::Broker(BrokerWrite::ObservedReplace(_, observed)) => Some(observed.clone()),
+            _ => None,
+        };
+        commit.writes.iter().find_map(write)
+    };
+    let mut snapshot = mk_snapshot(Phase::Ready);
+    snapshot.node = Some(mk_node());
+    snapshot.observed = Some(snapshot.with_update_pending());
+    let since = snapshot.update_pending_since();
+    assert_eq!((since, snapshot.observed_shown()), (Some(snapshot.now), None));
+    let CompositeReport::Present(mut older) = mk_report(true) else { panic!("it is present") };
+    older.owned_hash = "of the older rendering".to_owned();
+    let older = CompositeReport::Present(older);
+    let unreadable = CompositeReport::Unknown { reason: "no route".to_owned() };
+    for report in [older, unreadable, CompositeReport::Absent] {
+        snapshot.observed = observed(&run(&snapshot, &report));
+        snapshot.now = snapshot.now.plus(Duration::from_secs(1));
+        assert_eq!(snapshot.update_pending_since(), since, "{report:?}");
+        assert_eq!(snapshot.with_update_pending()[UPDATE_PENDING], json!(since), "the first one");
+    }
+    snapshot.observed = observed(&run(&snapshot, &mk_report(true)));
+    assert_eq!(snapshot.update_pending_since(), None);
+    assert!(snapshot.observed_shown().is_some());
+}

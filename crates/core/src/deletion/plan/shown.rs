@@ -103,7 +103,7 @@ pub struct RefusalShown {
 /// What the composites are composed of, as their clusters answered.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Composed {
-    /// By the name of the composite.
+    /// By the name of the composite, with their names in their clouds.
     pub objects: BTreeMap<String, Vec<String>>,
     /// Why some or all of them are missing.
     pub missing: Option<String>,

@@ -17,11 +17,7 @@ pub fn deletion(
     blockers: Vec<Blocker>,
     target: Option<&Explanation>,
 ) -> Explanation {
-    let since = match deletion.state {
-        DeletionState::Restored => deletion.restorable_until,
-        _ => deletion.done_at,
-    };
-    let since = since.unwrap_or(deletion.requested_at);
+    let since = deletion.ended_at.or(deletion.done_at).unwrap_or(deletion.requested_at);
     let name = format!("deletion of {} {}", deletion.target.kind, deletion.name);
     let id = deletion.id.as_uuid();
     let mut found =

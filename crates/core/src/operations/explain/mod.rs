@@ -8,6 +8,7 @@ mod deletion;
 mod leak;
 mod node;
 mod resource;
+mod rollout;
 mod token;
 
 pub use containers::{ClusterFacts, cluster, project};
@@ -15,6 +16,7 @@ pub use deletion::deletion;
 pub use leak::leak;
 pub use node::node;
 pub use resource::{Timeouts, attempt, quarantined, resource};
+pub use rollout::rollout;
 pub use token::token;
 
 #[cfg(test)]

@@ -43,7 +43,10 @@ pub fn resource(
     found.holder = own.and_then(|line| line.holder.clone());
     // After a retry the new attempt has failed in nothing yet.
     found.failure = own.and_then(|line| line.failure.clone());
-    found.observed = snapshot.observed.clone();
+    if let (None, Some(since)) = (&found.waiting_for, snapshot.update_pending_since()) {
+        found.waiting_for = Some(format!("its update of {since} to reach the substrate"));
+    }
+    found.observed = snapshot.observed_shown();
     found.observed_since = snapshot.observed_since();
     found.observed_stale = snapshot.observed_stale(timeouts.claimed_within);
     found.node = snapshot.node.clone();

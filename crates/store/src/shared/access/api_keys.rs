@@ -39,6 +39,13 @@ macro_rules! select {
 const BOUND: &str = "project-";
 
 impl Table for ApiKey {
+    const NAMED: &'static str = concat!(
+        select!(),
+        "WHERE k.revoked_at IS NULL AND k.name IN (SELECT given.name FROM ",
+        rows_from_json!(name: text),
+        ")"
+    );
+
     fn fetch_query(reference: &str, _show_deleted: bool) -> Query<'_> {
         sqlx::query(concat!(select!(), "WHERE k.id = $1")).bind(as_id(reference))
     }

@@ -14,7 +14,7 @@ use super::catalog::named::catalog_names;
 use super::events::named::subscription_names;
 use super::nodes::named::node_names;
 use super::placement::named::cluster_names;
-use super::{Connection, broker, catalog, deletion, nodes, placement};
+use super::{Connection, broker, catalog, deletion, nodes, placement, rollouts};
 use crate::failure::Failure;
 use crate::id_list::IdList;
 
@@ -87,6 +87,7 @@ pub(crate) fn statement(kind: SubjectKind) -> Option<&'static str> {
         SubjectKind::Deletion => deletion::named::DELETIONS,
         SubjectKind::LeakRecord => deletion::named::LEAKS,
         SubjectKind::ApiKey => KEYS,
+        SubjectKind::Rollout => rollouts::named::ROLLOUTS,
         _ => return None,
     })
 }

@@ -77,6 +77,8 @@ pub(crate) async fn id_find(
         ids_of!("cluster", "clusters", "1 = 1"),
         " UNION ALL ",
         ids_of!("leak", "leak_records", "1 = 0"),
+        " UNION ALL ",
+        ids_of!("rollout", "rollouts", "d.project_id = $3"),
     );
     let found = sqlx::query(FIND)
         .bind(*ids.start())

@@ -1,11 +1,11 @@
 //! Loads what a declaration is checked against, with the project row locked, and the same
-//! for a retry that corrects one.
+//! for whoever corrects one.
 //!
 //! The lock serialises the declarations of one project, so that a handle that
 //! was read as free still is when it is written.
 
-use slipway_app::broker::port::{DeclareKey, ResourceKey, RetryKey};
-use slipway_core::broker::retry::RetrySnapshot;
+use slipway_app::broker::port::{DeclareKey, RedeclareKey, ResourceKey};
+use slipway_core::broker::redeclare::RedeclareSnapshot;
 use slipway_core::broker::snapshot::{CredentialConflict, CredentialView, DeclareSnapshot};
 use slipway_core::catalog::blueprint_version::Engine;
 use slipway_core::ids::{ProjectId, ResourceId};
@@ -39,19 +39,18 @@ impl Load for &DeclareKey {
     }
 }
 
-/// The resource of a retry, locked, with what its corrected declaration is checked
-/// against. The project is not locked: who has locked it waits for no resource, and what
+/// A resource, locked, with what its corrected declaration is checked against. The project is not locked: who has locked it waits for no resource, and what
 /// the resource uses of the project cannot be withdrawn while it uses it. Another version
 /// may use the shared ProviderConfig for the first time, see [`conflict`].
 pub(crate) struct Corrected<'a> {
     pub(crate) blueprints: &'a Blueprints,
-    pub(crate) key: &'a RetryKey,
+    pub(crate) key: &'a RedeclareKey,
 }
 
 impl Load for Corrected<'_> {
-    type Snapshot = RetrySnapshot;
+    type Snapshot = RedeclareSnapshot;
 
-    async fn load(&self, connection: &mut Connection) -> Result<RetrySnapshot, Failure> {
+    async fn load(&self, connection: &mut Connection) -> Result<RedeclareSnapshot, Failure> {
         let key = ResourceKey::Resource(self.key.resource);
         let resource = ByKey { blueprints: self.blueprints, key }.load(connection).await?;
         let project = resource.resource.project_id.as_uuid();
@@ -64,7 +63,7 @@ impl Load for Corrected<'_> {
         let credential = resource.attempt.cloud_credential_id().to_string();
         let named = (resource.blueprint.slug.as_str(), Some(version), Some(credential.as_str()));
         let declared = snapshot(connection, Some(project), named).await?;
-        Ok(RetrySnapshot { resource, project: name, declared })
+        Ok(RedeclareSnapshot { resource, project: name, declared })
     }
 }
 
@@ -147,9 +146,9 @@ async fn holder(
     row.map(|row| row.try_get("id")).transpose()
 }
 
-/// A resource of the project whose attempt, or the one that a corrected retry makes next,
+/// A resource of the project whose attempt, or the corrected one that follows it,
 /// reads the shared ProviderConfig and needs another credential in it. The lock of the
-/// placement serialises those who ask, since a retry does not lock the project.
+/// placement serialises those who ask, since a correction does not lock the project.
 async fn conflict(
     connection: &mut Connection,
     project: Uuid,

@@ -10,11 +10,13 @@
 
 use std::collections::HashMap;
 
+use serde_json::json;
 use slipway_app::broker::port::{Blocked, ResourceFilter};
 use slipway_app::ports::store::{CorruptRow, Page};
 use slipway_core::blocker::BlockerCode;
 use slipway_core::catalog::label::LabelSelector;
-use slipway_core::ids::{ProvisionedResourceId, ResourceId};
+use slipway_core::ids::{ProjectId, ProvisionedResourceId, ResourceId};
+use sqlx::types::Json;
 use sqlx::{QueryBuilder, Row as _};
 use uuid::Uuid;
 
@@ -64,7 +66,45 @@ pub(crate) async fn resource_list(
         resources.insert(id, ResourceId::new(row.try_get("resource_id")?));
         ids.push(id);
     }
-    let loaded = snapshot::load(blueprints, connection, &ids).await?;
+    hydrated(connection, blueprints, &ids, &resources).await
+}
+
+/// The resources, not deleted, of these handles.
+pub(crate) async fn resource_named(
+    connection: &mut Connection,
+    (blueprints, handles): (&Blueprints, &[(ProjectId, String)]),
+) -> Result<Snapshots, Failure> {
+    let given = handles
+        .iter()
+        .map(|(project, handle)| json!({ "project_id": project.as_uuid(), "handle": handle }));
+    let found = sqlx::query(concat!(
+        "SELECT a.id, r.id AS resource_id FROM ",
+        rows_from_json!(project_id: uuid, handle: text),
+        " JOIN resources r ON r.project_id = given.project_id AND r.handle = given.handle \
+         AND r.deleted_at IS NULL JOIN provisioned_resources a ON a.resource_id = r.id \
+         WHERE a.attempt = (SELECT max(latest.attempt) FROM provisioned_resources latest \
+         WHERE latest.resource_id = r.id)"
+    ))
+    .bind(Json(given.collect::<Vec<_>>()))
+    .fetch_all(&mut *connection)
+    .await?;
+    let mut resources = HashMap::new();
+    for row in &found {
+        let id = ProvisionedResourceId::new(row.try_get("id")?);
+        resources.insert(id, ResourceId::new(row.try_get("resource_id")?));
+    }
+    let ids: Vec<_> = resources.keys().copied().collect();
+    hydrated(connection, blueprints, &ids, &resources).await
+}
+
+/// The snapshots of these attempts, of these resources.
+async fn hydrated(
+    connection: &mut Connection,
+    blueprints: &Blueprints,
+    ids: &[ProvisionedResourceId],
+    resources: &HashMap<ProvisionedResourceId, ResourceId>,
+) -> Result<Snapshots, Failure> {
+    let loaded = snapshot::load(blueprints, connection, ids).await?;
     Ok(loaded
         .into_iter()
         .map(|(id, loaded)| {

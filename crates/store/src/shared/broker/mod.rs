@@ -6,6 +6,7 @@ pub(crate) mod batch;
 pub(crate) mod claimants;
 pub(crate) mod claims;
 pub(crate) mod decide;
+pub(crate) mod declarations;
 pub(crate) mod declare;
 pub(crate) mod hydrate;
 pub(crate) mod list;

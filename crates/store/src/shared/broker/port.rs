@@ -4,14 +4,15 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use slipway_app::broker::port::{
-    AttemptFilter, Claimed, Decided, DeclareKey, DeclareRule, HistoryLine, HistoryTrimmed,
-    OverduePartition, ResourceDeletionRule, ResourceFilter, ResourceKey, ResourceRule, RetryKey,
-    RetryRule,
+    AttemptFilter, Claimed, Decided, DeclarationsRule, DeclareKey, DeclareRule, HistoryLine,
+    HistoryTrimmed, OverduePartition, RedeclareKey, RedeclareRule, ReplaceRule,
+    ResourceDeletionRule, ResourceFilter, ResourceKey, ResourceRule,
 };
 use slipway_app::ports::BrokerStore;
 use slipway_app::ports::store::{CorruptRow, Error, Page};
 use slipway_core::blocker::DeregistrationSeam;
 use slipway_core::broker::history::HistoryBounds;
+use slipway_core::broker::redeclare::RedeclareSnapshot;
 use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::commit::{Recorded, Release};
 use slipway_core::deletion::door::DoorInput;
@@ -20,8 +21,8 @@ use slipway_core::operations::explanation::{AttemptLine, PhaseCount};
 
 use super::deletion::decide::AtTheDoor;
 use super::{
-    Backend, attempts, batch, claims, decide, declare, history, list, marks, partitions, reads,
-    record,
+    Backend, attempts, batch, claims, decide, declarations, declare, history, list, marks,
+    partitions, reads, record,
 };
 
 port! {
@@ -60,6 +61,14 @@ port! {
             self.decided(key, rule).await
         }
 
+        async fn decide_declarations(
+            &self,
+            keys: &[DeclareKey],
+            rule: &mut DeclarationsRule<'_>,
+        ) -> Result<Vec<Result<(), Error>>, Error> {
+            declarations::decide(self, keys, rule).await
+        }
+
         async fn decide(&self, key: ResourceKey, rule: &mut ResourceRule<'_>) -> Result<(), Error> {
             self.decided(decide::ByKey { blueprints: &self.blueprints, key }, rule).await
         }
@@ -75,12 +84,23 @@ port! {
             Box::pin(self.decided(AtTheDoor { of, subject, input }, rule)).await
         }
 
-        async fn decide_retry(
+        async fn decide_redeclaration(
             &self,
-            key: &RetryKey,
-            rule: &mut RetryRule<'_>,
+            key: &RedeclareKey,
+            rule: &mut RedeclareRule<'_>,
         ) -> Result<(), Error> {
             self.decided(declare::Corrected { blueprints: &self.blueprints, key }, rule).await
+        }
+
+        async fn decide_replacement(
+            &self,
+            key: &RedeclareKey,
+            input: DoorInput,
+            rule: &mut ReplaceRule<'_>,
+        ) -> Result<(), Error> {
+            let of = declare::Corrected { blueprints: &self.blueprints, key };
+            let subject = |snapshot: &RedeclareSnapshot| Some(snapshot.resource.resource.id.into());
+            Box::pin(self.decided(AtTheDoor { of, subject, input }, rule)).await
         }
 
         async fn history_trim(
@@ -112,7 +132,7 @@ port! {
             &self,
             ids: &[ProvisionedResourceId],
         ) -> Result<Vec<Result<ResourceSnapshot, CorruptRow>>, Error> {
-            self.read_snapshot((&self.blueprints, ids), reads::attempt_load).await
+            self.read_snapshot((&*self.blueprints, ids), reads::attempt_load).await
         }
 
         async fn attempt_record(
@@ -136,7 +156,21 @@ port! {
         }
 
         async fn resource_fetch(&self, id: ResourceId) -> Result<Option<ResourceSnapshot>, Error> {
-            self.read_snapshot((&self.blueprints, id), reads::resource_fetch).await
+            self.read_snapshot((&*self.blueprints, id), reads::resource_fetch).await
+        }
+
+        async fn resource_named(
+            &self,
+            handles: &[(ProjectId, String)],
+        ) -> Result<Vec<Result<ResourceSnapshot, CorruptRow>>, Error> {
+            self.read_snapshot((&*self.blueprints, handles), list::resource_named).await
+        }
+
+        async fn resource_load(
+            &self,
+            ids: &[ResourceId],
+        ) -> Result<Vec<Result<ResourceSnapshot, CorruptRow>>, Error> {
+            self.read_snapshot((&*self.blueprints, ids), reads::resource_load).await
         }
 
         async fn resource_list(
@@ -144,7 +178,7 @@ port! {
             filter: &ResourceFilter,
             page: Page<ResourceId>,
         ) -> Result<Vec<Result<ResourceSnapshot, CorruptRow>>, Error> {
-            self.read_snapshot((&self.blueprints, filter, page), list::resource_list).await
+            self.read_snapshot((&*self.blueprints, filter, page), list::resource_list).await
         }
     }
 }

@@ -8,6 +8,7 @@ use sqlx::Row as _;
 use super::{Connection, snapshot};
 use crate::blueprints::Blueprints;
 use crate::failure::Failure;
+use crate::id_list::IdList;
 
 /// A page of attempts, each a snapshot or an unreadable row.
 pub(crate) type Snapshots = Vec<Result<ResourceSnapshot, CorruptRow>>;
@@ -28,6 +29,29 @@ pub(crate) async fn attempt_load(
             })
         })
         .collect())
+}
+
+/// The current attempts of these resources; unknown ids are left out.
+pub(crate) async fn resource_load(
+    connection: &mut Connection,
+    (blueprints, ids): (&Blueprints, &[ResourceId]),
+) -> Result<Snapshots, Failure> {
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    let list: IdList = ids.iter().map(|id| id.as_uuid()).collect();
+    let current = sqlx::query(sql!(
+        "SELECT a.id FROM provisioned_resources a WHERE a.resource_id ",
+        (one_of "$1"),
+        " AND NOT EXISTS (SELECT 1 FROM provisioned_resources b \
+         WHERE b.resource_id = a.resource_id AND b.attempt > a.attempt) ORDER BY a.id"
+    ))
+    .bind(list)
+    .fetch_all(&mut *connection)
+    .await?;
+    let attempts = current.iter().map(|row| row.try_get("id").map(ProvisionedResourceId::new));
+    let attempts: Vec<_> = attempts.collect::<Result<_, _>>()?;
+    attempt_load(connection, (blueprints, &attempts)).await
 }
 
 pub(crate) async fn resource_fetch(

@@ -41,8 +41,11 @@ pub(crate) struct Writes<'a> {
 #[derive(Debug, Default, Serialize)]
 struct AttemptPatch<'a> {
     id: Uuid,
-    /// The revision that was read; required for the eight columns below.
+    /// The revision that was read; required for the columns of the aggregate below.
     revision: Option<i64>,
+    blueprint_version_id: Option<Uuid>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parameter_values: Option<&'a ParameterValues>,
     status: Option<&'static str>,
     phase_since: Option<JsonTime>,
     failure_reason: Option<&'a str>,
@@ -77,6 +80,8 @@ impl<'a> Writes<'a> {
             BrokerWrite::AttemptUpdate(attempt) => {
                 let patch = self.patch(attempt.id().as_uuid());
                 patch.revision = Some(attempt.revision().0);
+                patch.blueprint_version_id = Some(attempt.blueprint_version_id().as_uuid());
+                patch.parameter_values = Some(attempt.parameter_values());
                 patch.status = Some(attempt.phase().as_str());
                 patch.phase_since = Some(attempt.phase_since().into());
                 patch.failure_reason = attempt.failure_reason();
@@ -204,6 +209,10 @@ macro_rules! patch {
     ($assignments:expr, $conditions:expr) => {
         concat!(
             "UPDATE provisioned_resources SET \
+             blueprint_version_id = coalesce(given.blueprint_version_id, \
+                provisioned_resources.blueprint_version_id), \
+             parameter_values = coalesce(given.parameter_values, \
+                provisioned_resources.parameter_values), \
              status = coalesce(given.status, provisioned_resources.status), \
              phase_since = coalesce(given.phase_since, provisioned_resources.phase_since), \
              failure_reason = CASE WHEN given.revision IS NULL \
@@ -238,6 +247,8 @@ macro_rules! patch {
             rows_from_json!(
                 id: uuid,
                 revision: bigint,
+                blueprint_version_id: uuid,
+                parameter_values: json,
                 status: text,
                 phase_since: time,
                 failure_reason: text,

@@ -21,6 +21,7 @@ use super::transaction::Load;
 use super::{Connection, Row, project, rows, writes};
 use crate::failure::Failure;
 use crate::fault::Fault;
+use crate::id_list::IdList;
 use crate::micros::Micros;
 
 macro_rules! columns {
@@ -37,6 +38,13 @@ macro_rules! select {
 }
 
 impl Table for Credential {
+    const NAMED: &'static str = concat!(
+        select!(),
+        "WHERE k.deleted_at IS NULL AND k.name IN (SELECT given.name FROM ",
+        rows_from_json!(name: text),
+        ")"
+    );
+
     fn fetch_query(reference: &str, show_deleted: bool) -> Query<'_> {
         sqlx::query(concat!(select!(), "WHERE k.id = $1 AND ($2 OR k.deleted_at IS NULL)"))
             .bind(as_id(reference))
@@ -236,6 +244,30 @@ pub(crate) async fn assignment_list(
         };
         Ok((assignment, credential))
     }))
+}
+
+/// Every assignment of these projects.
+pub(crate) async fn assignments_of(
+    connection: &mut Connection,
+    projects: &[ProjectId],
+) -> Result<Vec<CredentialAssignment>, Failure> {
+    let list: IdList = projects.iter().map(|id| id.as_uuid()).collect();
+    let found = sqlx::query(sql!(
+        "SELECT project_id, cloud_credential_id, created_at FROM credential_assignments \
+         WHERE project_id ",
+        (one_of "$1")
+    ))
+    .bind(list)
+    .fetch_all(connection)
+    .await?;
+    let assignment = |row: &Row| {
+        Ok(CredentialAssignment {
+            project_id: ProjectId::new(row.try_get("project_id")?),
+            credential_id: CloudCredentialId::new(row.try_get("cloud_credential_id")?),
+            created_at: row.try_get::<Micros, _>("created_at")?.into(),
+        })
+    };
+    found.iter().map(assignment).collect()
 }
 
 pub(crate) const MARKS: Marks = marks!(

@@ -19,6 +19,8 @@ port! {
             -> BTreeMap<ProjectId, Labels> = project::labels;
         read credential_assignment_list(project: ProjectId, page: Page<CloudCredentialId>)
             -> Listed<(CredentialAssignment, Credential)> = credential::assignment_list;
+        read credential_assignments_of(projects: &[ProjectId])
+            -> Vec<CredentialAssignment> = credential::assignments_of;
         read version_fetch(blueprint: BlueprintId, version: &str)
             -> Option<PublishedVersion> = blueprint::version_fetch;
         read version_list(blueprint: BlueprintId, page: Page<BlueprintVersionId>)

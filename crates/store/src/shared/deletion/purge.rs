@@ -20,8 +20,8 @@ use super::placement::namespace;
 use super::reads::{self, select_deletions};
 use super::transaction::Load;
 use super::{
-    Connection, access, blockers, broker, catalog, events, history, hydrate, leaks, marks, nodes,
-    operations, placement, settings,
+    Connection, access, blockers, broker, catalog, events, files, history, hydrate, leaks, marks,
+    nodes, operations, placement, settings,
 };
 use crate::failure::Failure;
 use crate::id_list::IdList;
@@ -402,6 +402,7 @@ pub(crate) async fn forget(
     .bind(subjects.clone())
     .execute(&mut *connection)
     .await?;
+    files::declared::forget_subjects(connection, subjects).await?;
     let lines = history::forget(connection, subjects).await?;
     access::audit::end_histories(connection, subjects.clone()).await?;
     Ok(lines)

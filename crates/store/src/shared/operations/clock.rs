@@ -11,7 +11,7 @@ use super::broker::claims::{self, ATTEMPTS};
 use super::deletion::leak_rows;
 use super::events::subscriptions::SUBSCRIPTIONS;
 use super::tasks::TASKS;
-use super::{Connection, control, nodes};
+use super::{Connection, control, nodes, rollouts};
 use crate::failure::Failure;
 use crate::micros::Micros;
 
@@ -23,8 +23,13 @@ pub(crate) async fn now(connection: &mut Connection, (): ()) -> Result<Timestamp
 /// What is moved beside the schedules of the claimed tables.
 pub(crate) fn starts() -> impl Iterator<Item = &'static str> {
     // In the order of locks: nodes before attempts.
-    let of_rooms: [&[&'static str]; 4] =
-        [&nodes::write::STARTS, &claims::STARTS, &leak_rows::STARTS, &control::STARTS];
+    let of_rooms: [&[&'static str]; 5] = [
+        &nodes::write::STARTS,
+        &claims::STARTS,
+        &leak_rows::STARTS,
+        &rollouts::write::STARTS,
+        &control::STARTS,
+    ];
     of_rooms.into_iter().flatten().copied()
 }
 

@@ -11,5 +11,5 @@ pub(crate) mod tasks;
 
 use super::{
     Backend, Connection, Db, Row, access, blockers, broker, catalog, deletion, events, nodes,
-    placement, rows, transaction,
+    placement, rollouts, rows, transaction,
 };

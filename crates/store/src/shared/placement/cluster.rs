@@ -19,13 +19,14 @@ use uuid::Uuid;
 
 use super::broker::users;
 use super::catalog::project;
-use super::page::{after, count, fetch_one, fetch_page, now};
+use super::page::{after, count, fetch_one, fetch_page, now, readable};
 use super::row_set::RowSet;
 use super::table::{self, Marks, Table};
 use super::transaction::Load;
 use super::{Connection, Row, rows, writes};
 use crate::failure::Failure;
 use crate::fault::Fault;
+use crate::id_list::IdList;
 
 macro_rules! select_assignment {
     () => {
@@ -119,6 +120,23 @@ pub(crate) async fn assignment_fetch(
     let query = sqlx::query(concat!(select_assignment!(), "WHERE s.project_id = $1"))
         .bind(project.as_uuid());
     fetch_one(connection, query, "id", assignment).await
+}
+
+/// The placements of these projects that are in force or being cleared.
+pub(crate) async fn assignments_of(
+    connection: &mut Connection,
+    projects: &[ProjectId],
+) -> Result<Vec<ClusterAssignment>, Failure> {
+    let list: IdList = projects.iter().map(|id| id.as_uuid()).collect();
+    let found = sqlx::query(concat!(
+        select_assignment!(),
+        "WHERE (s.withdrawn_at IS NULL OR s.namespace_phase <> 'Deleted') AND s.project_id ",
+        sql!((one_of "$1"))
+    ))
+    .bind(list)
+    .fetch_all(connection)
+    .await?;
+    Ok(readable("cluster assignment", &found, assignment))
 }
 
 /// The placements of live projects, and those of deleted projects whose namespace

@@ -21,6 +21,8 @@ port! {
         write cluster_verified(cluster: ClusterId, found: &Found) -> bool = namespace::verified;
         read cluster_assignment_fetch(project: ProjectId)
             -> Option<ClusterAssignment> = cluster::assignment_fetch;
+        read cluster_assignments_of(projects: &[ProjectId])
+            -> Vec<ClusterAssignment> = cluster::assignments_of;
         read cluster_assignment_list(page: Page<ProjectId>)
             -> Listed<ClusterAssignment> = cluster::assignment_list;
         read project_namespace_list(cluster: ClusterId) -> Vec<ProjectNamespace> = namespace::list;

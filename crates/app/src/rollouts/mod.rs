@@ -1,0 +1,8 @@
+//! Roll-outs: starting, reading and controlling them, and what the loop does. A kind of
+//! member plugs in with how one is found, changed and judged, see [`upgrade`].
+
+pub mod control;
+pub mod port;
+pub mod read;
+pub mod run;
+pub mod upgrade;

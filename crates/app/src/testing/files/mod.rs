@@ -1,0 +1,8 @@
+//! Documents on a store: what applying them does, kind by kind.
+
+mod client;
+mod model;
+mod suite;
+
+pub use model::files_model;
+pub use suite::files;

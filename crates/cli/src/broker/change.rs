@@ -1,0 +1,234 @@
+//! What update, replace and retry change in a declaration, and the difference as people
+//! read it.
+
+use std::collections::BTreeMap;
+
+use clap::Args;
+use serde_json::{Map, Value};
+use slipway_wire::broker::{FieldChange, Replace, Resource, UpdateResource, UpdatedResource};
+
+use super::resource::show_after;
+use super::target::{Gone, TargetArguments, find};
+use crate::arguments::{WaitArguments, distinct, parse_pair};
+use crate::catalog::parameters;
+use crate::error::Error;
+use crate::kind::{Detail, Facts};
+use crate::session::Session;
+use crate::terminal::clean;
+use crate::wait::Goal;
+
+/// Version and parameters; what is not given stays.
+#[derive(Debug, Clone, Args)]
+pub struct ChangeArguments {
+    /// Another version of the blueprint
+    #[arg(long = "version", value_name = "VERSION")]
+    blueprint_version: Option<String>,
+    /// A parameter with another value, or a field of one as NAME.FIELD; those that are not given stay
+    #[arg(
+        short,
+        long = "parameter",
+        visible_alias = "param",
+        value_name = "NAME=VALUE",
+        value_parser = parse_pair
+    )]
+    parameters: Vec<(String, String)>,
+    /// A parameter whose value is taken away
+    #[arg(long, value_name = "NAME")]
+    unset: Vec<String>,
+}
+
+impl ChangeArguments {
+    fn is_empty(&self) -> bool {
+        self.blueprint_version.is_none() && self.parameters.is_empty() && self.unset.is_empty()
+    }
+
+    /// The version and the values, with the types that the version declares.
+    pub(crate) async fn resolve(
+        self,
+        session: &Session<'_>,
+        resource: &Resource,
+    ) -> Result<(Option<String>, BTreeMap<String, Value>), Error> {
+        let Self { blueprint_version: version, parameters, unset } = self;
+        let given = distinct("--parameter", parameters)?;
+        let unset =
+            distinct("--unset", unset.into_iter().map(|name| (name, Value::Null)).collect())?;
+        if let Some(both) = unset.keys().find(|name| given.contains_key(*name)) {
+            return Err(Error::Usage(format!("`{both}` is given to --parameter and to --unset")));
+        }
+        let of = version.as_deref().unwrap_or(&resource.blueprint_version);
+        let schema = match given.is_empty() {
+            true => None,
+            false => parameters::schema_of(&session.client, &resource.blueprint, Some(of)).await,
+        };
+        let values = parameters::typed_values(schema.as_ref(), given, Map::new())?;
+        Ok((version, parameters::nested(unset, values.into_iter().collect())?))
+    }
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct UpdateArguments {
+    #[command(flatten)]
+    target: TargetArguments,
+    #[command(flatten)]
+    change: ChangeArguments,
+    /// A label to set; the others stay
+    #[arg(short, long = "label", value_name = "KEY=VALUE", value_parser = parse_pair)]
+    labels: Vec<(String, String)>,
+    /// A label to take away
+    #[arg(long, value_name = "KEY")]
+    remove_label: Vec<String>,
+    /// Only show the difference
+    #[arg(long, conflicts_with = "wait")]
+    dry_run: bool,
+    /// Do not ask
+    #[arg(long)]
+    yes: bool,
+    #[command(flatten)]
+    wait: WaitArguments,
+}
+
+/// Shows the difference, asks, and applies what was shown and nothing else.
+pub(crate) async fn update(
+    session: &mut Session<'_>,
+    arguments: UpdateArguments,
+) -> Result<(), Error> {
+    let UpdateArguments { target, change, labels, remove_label, dry_run, yes, wait } = arguments;
+    if change.is_empty() && labels.is_empty() && remove_label.is_empty() {
+        let problem = "nothing to change is given: give --parameter, --unset, --version, --label or --remove-label";
+        return Err(Error::Usage(problem.to_owned()));
+    }
+    session.terminal.can_agree(yes || dry_run)?;
+    let resource = find(&session.client, &target, Gone::Refused).await?;
+    let (version, parameters) = change.resolve(session, &resource).await?;
+    let labels = relabelled(&resource, labels, &remove_label)?;
+    let body = UpdateResource { version, parameters, labels };
+    let path = ["resources", resource.id.as_str()];
+    let revision = Some(resource.revision);
+    let dry = [("dry_run", "true".to_owned())];
+    let shown: UpdatedResource = session.client.patch_where(&path, &dry, &body, revision).await?;
+    if dry_run {
+        session.show_details(&shown);
+        return Ok(());
+    }
+    let handle = clean(&shown.resource.handle);
+    if shown.changes.is_empty() {
+        session.terminal.say(&format!("nothing to do: `{handle}` is declared so already"));
+        return show_after(session, shown.resource, Goal::Ready, &wait).await;
+    }
+    session.terminal.say(&difference(&shown.changes));
+    session.terminal.agree(yes, &format!("Change `{handle}` so, in place?"))?;
+    let updated: UpdatedResource = session.client.patch(&path, &body, revision).await?;
+    show_after(session, updated.resource, Goal::Ready, &wait).await
+}
+
+/// All labels afterwards; `None` if none is given.
+fn relabelled(
+    resource: &Resource,
+    set: Vec<(String, String)>,
+    removed: &[String],
+) -> Result<Option<BTreeMap<String, String>>, Error> {
+    let set = distinct("--label", set)?;
+    if set.is_empty() && removed.is_empty() {
+        return Ok(None);
+    }
+    if let Some(both) = removed.iter().find(|key| set.contains_key(*key)) {
+        let problem = format!("`{both}` is given to --label and to --remove-label");
+        return Err(Error::Usage(problem));
+    }
+    let mut labels = resource.labels.clone();
+    labels.retain(|key, _| !removed.contains(key));
+    labels.extend(set);
+    Ok(Some(labels))
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct ReplaceArguments {
+    #[command(flatten)]
+    target: TargetArguments,
+    /// Why it is made anew
+    #[arg(long)]
+    reason: Option<String>,
+    #[command(flatten)]
+    change: ChangeArguments,
+    /// Do not ask
+    #[arg(long)]
+    yes: bool,
+    #[command(flatten)]
+    wait: WaitArguments,
+}
+
+pub(crate) async fn replace(
+    session: &mut Session<'_>,
+    arguments: ReplaceArguments,
+) -> Result<(), Error> {
+    let ReplaceArguments { target, reason, change, yes, wait } = arguments;
+    session.terminal.can_agree(yes)?;
+    let resource = find(&session.client, &target, Gone::Refused).await?;
+    let (version, parameters) = change.resolve(session, &resource).await?;
+    let question = format!(
+        "Take `{}` ({}) down and make it anew? What runs on it ends.",
+        clean(&resource.handle),
+        resource.id
+    );
+    session.terminal.agree(yes, &question)?;
+    let body = Replace { reason, version, parameters };
+    let replaced = session.client.post(&["resources", &resource.id, "replace"], &body).await?;
+    show_after(session, replaced, Goal::ReadyAfter(resource.attempt.number), &wait).await
+}
+
+/// A line with `-` for each value that goes, and one with `+` for each that comes.
+fn difference(changes: &[FieldChange]) -> String {
+    let line = |sign: char, field: &str, value: &Value| {
+        // A parameter may be a number or a text that looks like one.
+        let plain = value.as_str().filter(|_| !field.starts_with("parameters."));
+        let value = plain.map_or_else(|| value.to_string(), str::to_owned);
+        format!("{sign} {}: {}", clean(field), clean(&value))
+    };
+    let lines = changes.iter().flat_map(|change| {
+        let before = change.before.as_ref().map(|value| line('-', &change.field, value));
+        let after = change.after.as_ref().map(|value| line('+', &change.field, value));
+        before.into_iter().chain(after)
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+impl Detail for UpdatedResource {
+    fn facts(&self) -> Facts {
+        let changes = match &self.changes[..] {
+            [] => "none".to_owned(),
+            changes => difference(changes),
+        };
+        vec![
+            ("handle", Some(self.resource.handle.clone())),
+            ("phase", Some(self.resource.phase.clone())),
+            ("changes", Some(changes)),
+            ("revision", Some(self.resource.revision.to_string())),
+        ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_difference_has_a_line_for_what_goes_and_one_for_what_comes() {
+        let change = |field: &str, before: Option<Value>, after: Option<Value>| FieldChange {
+            field: field.to_owned(),
+            before,
+            after,
+        };
+        let shown = difference(&[
+            change("version", Some(json!("v1")), Some(json!("v2"))),
+            change("parameters.size", None, Some(json!(3))),
+            change("parameters.note", None, Some(json!("3"))),
+            change("labels.tier", Some(json!("web\u{1b}[2J")), None),
+        ]);
+        let lines: Vec<_> = shown.lines().collect();
+        assert_eq!(lines[..3], ["- version: v1", "+ version: v2", "+ parameters.size: 3"]);
+        assert_eq!(lines[3], "+ parameters.note: \"3\"");
+        assert!(lines[4].starts_with("- labels.tier: web") && !shown.contains('\u{1b}'), "{shown}");
+    }
+}

@@ -1,0 +1,232 @@
+//! `slipway apply` and `slipway diff`.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use clap::Args;
+use slipway_wire::broker::Resource;
+use slipway_wire::files::{AppliedDocument, Apply};
+use slipway_wire::problem::FieldError;
+
+use super::changes::{self, Line};
+use super::folder::{Folder, Found};
+use super::{prune, watch};
+use crate::arguments::{Output, WaitArguments};
+use crate::client::Listing;
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::session::Session;
+use crate::terminal::clean;
+use crate::wait::{Goal, wait_for};
+
+/// The most documents of a request, and about the most bytes.
+const BATCH: usize = 200;
+const BATCH_BYTES: usize = 700 * 1_024;
+
+/// The source of a folder that names none.
+const DEFAULT_SOURCE: &str = "default";
+
+#[derive(Debug, Clone, Args)]
+pub struct FileArguments {
+    /// A file, a folder with what is in it, or - for the input; several if repeated
+    #[arg(short, long = "file", value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
+    /// Who declares this; by default what the folder's .slipway.yaml says
+    #[arg(long, value_name = "NAME")]
+    pub source: Option<String>,
+    /// Take fields over that other sources wrote
+    #[arg(long)]
+    pub force: bool,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct ApplyArguments {
+    #[command(flatten)]
+    pub files: FileArguments,
+    /// Delete what the source declared before and no longer does
+    #[arg(long)]
+    pub prune: bool,
+    /// Do not ask
+    #[arg(long)]
+    pub yes: bool,
+    /// Keep the files applied: again when one changes, and every minute
+    #[arg(long, conflicts_with = "wait")]
+    pub watch: bool,
+    /// How often --watch looks for changed files
+    #[arg(long, value_name = "TIME", value_parser = slipway_core::time::parse_duration, default_value = "5s", requires = "watch")]
+    pub interval: std::time::Duration,
+    #[command(flatten)]
+    pub wait: WaitArguments,
+}
+
+pub(crate) const EXAMPLES: &[&str] = &[
+    "slipway apply -f sample.yaml",
+    "slipway apply -f shop --source shop --prune --yes",
+    "slipway apply -f shop --wait --timeout 10m",
+    "slipway diff -f shop",
+];
+
+/// The files, and who declares them.
+#[derive(Debug)]
+pub(super) struct Declared {
+    pub(super) folder: Folder,
+    pub(super) source: String,
+    /// Whether somebody said who it is.
+    pub(super) named: bool,
+    force: bool,
+}
+
+impl Declared {
+    pub(super) fn read(arguments: &FileArguments) -> Result<Self, Error> {
+        let folder = Folder::read(&arguments.files)?;
+        let source = arguments.source.clone().or_else(|| folder.source.clone());
+        let named = source.is_some();
+        let source = source.unwrap_or_else(|| DEFAULT_SOURCE.to_owned());
+        Ok(Self { folder, source, named, force: arguments.force })
+    }
+
+    /// Applies everything, in requests of a limited size.
+    pub(super) async fn send(
+        &self,
+        session: &mut Session<'_>,
+        dry_run: bool,
+    ) -> Result<Vec<Line>, Error> {
+        let mut lines: Vec<Line> = Vec::with_capacity(self.folder.documents.len());
+        for batch in batches(&self.folder.documents) {
+            let documents = batch.iter().map(|found| found.submitted.clone()).collect();
+            let body = Apply { source: self.source.clone(), documents, dry_run, force: self.force };
+            let applied: Vec<AppliedDocument> = session.client.post(&["apply"], &body).await?;
+            let earlier = lines.iter().any(|line| line.is("created"));
+            for (found, mut applied) in batch.iter().zip(applied) {
+                if dry_run && earlier {
+                    allow_missing(&mut applied);
+                }
+                lines.push(Line::new(found, applied));
+            }
+        }
+        Ok(lines)
+    }
+}
+
+/// What an earlier request of a dry run would create is not there for a later one.
+fn allow_missing(applied: &mut AppliedDocument) {
+    let missing = applied.refusal.as_ref().is_some_and(|refusal| {
+        let code = refusal.code.as_str();
+        code.ends_with("_not_found")
+            || ["credential_not_assigned", "namespace_not_ready"].contains(&code)
+    });
+    if missing {
+        *applied = AppliedDocument { outcome: "created".to_owned(), ..AppliedDocument::default() };
+    }
+}
+
+fn batches(documents: &[Found]) -> Vec<&[Found]> {
+    let (mut batches, mut begin, mut bytes) = (Vec::new(), 0, 0);
+    for (number, found) in documents.iter().enumerate() {
+        let size = found.submitted.document.to_string().len() + found.submitted.origin.len() + 64;
+        if number > begin && (number - begin >= BATCH || bytes + size > BATCH_BYTES) {
+            batches.push(&documents[begin..number]);
+            (begin, bytes) = (number, 0);
+        }
+        bytes += size;
+    }
+    if begin < documents.len() {
+        batches.push(&documents[begin..]);
+    }
+    batches
+}
+
+pub(crate) async fn diff(session: &mut Session<'_>, arguments: FileArguments) -> Result<(), Error> {
+    let declared = Declared::read(&arguments)?;
+    let lines = declared.send(session, true).await?;
+    session.show(&lines, |lines, _| changes::shown(lines));
+    let faults = faults(&declared, &lines);
+    if !faults.is_empty() {
+        let message = format!("{}; everything else can be applied", counted(faults.len()));
+        return Err(failed(message, faults, Exit::Usage));
+    }
+    if changes::differ(&lines) { Err(Error::Differs) } else { Ok(()) }
+}
+
+pub(crate) async fn run(session: &mut Session<'_>, arguments: ApplyArguments) -> Result<(), Error> {
+    if arguments.watch {
+        return watch::run(session, &arguments).await;
+    }
+    let declared = Declared::read(&arguments.files)?;
+    if arguments.prune {
+        prune::check(session, &declared, arguments.yes)?;
+    }
+    let asks = session.terminal.traits().asks && !arguments.yes;
+    if asks {
+        let planned = declared.send(session, true).await?;
+        if changes::differ(&planned) {
+            session.terminal.say(&changes::shown(&planned));
+            session.terminal.agree(false, "Apply this?")?;
+        }
+    }
+    let begun = Instant::now();
+    let lines = declared.send(session, false).await?;
+    show(session, &lines);
+    let pruned = match arguments.prune {
+        true => {
+            let limit = arguments.wait.wait.then_some(arguments.wait.timeout);
+            prune::run(session, &declared, &lines, arguments.yes, limit).await?
+        }
+        false => Vec::new(),
+    };
+    if arguments.wait.wait {
+        wait(session, &lines, begun, &arguments).await?;
+    }
+    let faults: Vec<_> = faults(&declared, &lines).into_iter().chain(pruned).collect();
+    if faults.is_empty() {
+        return Ok(());
+    }
+    let message = format!("{}; everything else was applied", counted(faults.len()));
+    Err(failed(message, faults, Exit::Refused))
+}
+
+/// Shows what was done, and new keys.
+pub(super) fn show(session: &mut Session<'_>, lines: &[Line]) {
+    session.show(&lines, |lines, _| changes::shown(lines));
+    for line in lines {
+        if let (Some(secret), Output::Table | Output::Wide) = (&line.applied.secret, session.output)
+        {
+            let text = format!("{}, shown this once:\n{}\n", line.object, clean(secret));
+            session.terminal.print(&text);
+        }
+    }
+}
+
+/// What could not be read, and what was refused.
+pub(super) fn faults(declared: &Declared, lines: &[Line]) -> Vec<FieldError> {
+    let broken = declared.folder.broken.iter().cloned();
+    broken.chain(lines.iter().flat_map(Line::faults)).collect()
+}
+
+fn failed(message: String, errors: Vec<FieldError>, exit: Exit) -> Error {
+    Error::Faults { code: "apply_incomplete", message, errors, exit }
+}
+
+fn counted(count: usize) -> String {
+    if count == 1 { "1 fault".to_owned() } else { format!("{count} faults") }
+}
+
+/// Waits for every resource among the documents.
+async fn wait(
+    session: &mut Session<'_>,
+    lines: &[Line],
+    begun: Instant,
+    arguments: &ApplyArguments,
+) -> Result<(), Error> {
+    let left = || arguments.wait.timeout.saturating_sub(begun.elapsed());
+    for line in lines.iter().filter(|line| line.object.kind == "Resource" && !line.is("refused")) {
+        let wanted = Listing::first(Some(1))
+            .with("project", line.object.project.clone().or(Some("default".to_owned())))
+            .with("handle", Some(line.object.name.clone()));
+        let found = session.client.list::<Resource>(&["resources"], wanted).await?;
+        if let Some(found) = found.items.first() {
+            wait_for(&session.client, found, Goal::Ready, left(), session.terminal).await?;
+        }
+    }
+    Ok(())
+}

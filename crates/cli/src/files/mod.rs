@@ -1,0 +1,10 @@
+//! Declaring from files: `apply`, `diff`, `get`, `export` and the sources.
+
+pub(crate) mod apply;
+mod changes;
+pub(crate) mod export;
+mod folder;
+pub(crate) mod get;
+mod prune;
+pub(crate) mod source;
+mod watch;

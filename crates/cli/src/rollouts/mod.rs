@@ -1,0 +1,3 @@
+//! Roll-outs.
+
+pub(crate) mod rollout;

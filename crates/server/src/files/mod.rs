@@ -1,0 +1,8 @@
+//! Documents: applying them, showing objects as documents, and what sources declared.
+
+mod apply;
+mod document;
+mod objects;
+mod rows;
+
+pub(crate) use rows::rows;

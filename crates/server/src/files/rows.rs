@@ -1,0 +1,23 @@
+//! The rows of documents.
+
+use slipway_app::access::authorise::Operation::*;
+use slipway_wire::files::{
+    AppliedDocument, Apply, ApplySource, DeclaredObject, Document, ReadDocuments,
+};
+
+use super::{apply, objects};
+use crate::routes::{Route, delete, get, post};
+
+#[rustfmt::skip]
+pub(crate) fn rows() -> Vec<Route> {
+    vec![
+        post  ("/apply",                          FilesApply,   apply::apply,       "Make objects agree with documents; one answer for each document, in their order")
+            .body::<Apply>().all::<AppliedDocument>(),
+        post  ("/documents",                      DocumentRead, objects::documents, "Show objects as documents that can be applied")
+            .body::<ReadDocuments>().all::<Document>().refuses(404),
+        get   ("/apply-sources",                  SourceRead,   objects::sources,   "List the sources that declared something").page::<ApplySource>(),
+        get   ("/apply-sources/{source}/objects", SourceRead,   objects::declared,  "List what a source declared and what exists").page::<DeclaredObject>(),
+        delete("/apply-sources/{source}/objects", FilesApply,   objects::release,   "End what a source declares of an object: its fields go back to their defaults, the object stays")
+            .nothing().query(&["kind", "project", "cloud", "name"]),
+    ]
+}

@@ -1,0 +1,6 @@
+//! Roll-outs.
+
+mod handlers;
+mod rows;
+
+pub(crate) use rows::rows;

@@ -1,0 +1,133 @@
+//! Changes of what is declared reach the composite, in place or as another one.
+
+use kube::api::{Patch, PatchParams};
+use reqwest::Method;
+use serde_json::{Value, json};
+use slipway_testkit::wait;
+
+use crate::control_plane::TIMEOUT;
+use crate::definitions::second;
+use crate::stage::{self, Environment};
+use crate::world::{PROJECT, PROVIDER, Setup, World};
+
+/// The sweep comes after the test is over, so only a wake can bring an update.
+const NO_SWEEP: &[&str] = &["--reconcile-interval", "10m"];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_parameter_changes_in_place_and_an_immutable_one_by_a_replacement() {
+    let test = "a_parameter_changes";
+    let setup = Setup { settings: NO_SWEEP, environment: Environment::Shared, ..Setup::default() };
+    let Some(world) = World::start(test, setup).await else { return };
+    let zone = json!({ "name": "zone", "type": "string", "immutable": true });
+    world.make_blueprint("zoned", setup, &[zone]).await;
+    let body = json!({
+        "project": PROJECT, "handle": "web-1", "blueprint": "zoned",
+        "parameters": { "size": 2, "zone": "a" },
+    });
+    let declared = world.make("/api/v1/resources", body).await;
+    let id = declared["id"].as_str().unwrap();
+    let ready = world.plane.wait_for_phase(id, "Ready").await;
+    let first = world.xr_name(id).await;
+    let composites = world.composites().await;
+    let before = composites.get(&first).await.unwrap();
+
+    let update = ["resource", "update", "web-1", "--param", "size=3", "--yes", "--wait"];
+    world.plane.says(&update);
+    let after = composites.get(&first).await.unwrap();
+    assert_eq!(after.data["spec"]["parameters"], json!({ "size": 3, "zone": "a" }));
+    assert_eq!(after.metadata.uid, before.metadata.uid, "in place");
+    assert_eq!(after.data["spec"]["userData"], before.data["spec"]["userData"]);
+    let updated = world.plane.resource(id).await;
+    assert_eq!(
+        (&updated["phase"], &updated["node"]["id"]),
+        (&json!("Ready"), &ready["node"]["id"])
+    );
+
+    let path = format!("/api/v1/resources/{id}");
+    let body = json!({ "parameters": { "zone": "b" } });
+    let (status, refused) = world.plane.call(Method::PATCH, &path, Some(body)).await;
+    assert_eq!((status, &refused["code"]), (422, &json!("parameter_immutable")), "{refused}");
+    let replace = ["resource", "replace", "web-1", "--param", "zone=b", "--reason", "moved"];
+    world.plane.says(&[&replace[..], &["--yes", "--wait"]].concat());
+    let second = world.xr_name(id).await;
+    assert_ne!(second, first);
+    let made = composites.get(&second).await.unwrap();
+    assert_eq!(made.data["spec"]["parameters"], json!({ "size": 3, "zone": "b" }));
+    assert!(composites.get_opt(&first).await.unwrap().is_none(), "the old one went first");
+    world.plane.assert_goes(id).await;
+}
+
+impl World {
+    async fn versions(&self, ids: &[String]) -> Vec<String> {
+        let mut versions = Vec::new();
+        for id in ids {
+            let seen = self.plane.resource(id).await;
+            assert_eq!(seen["phase"], "Ready", "{seen}");
+            versions.push(seen["blueprint_version"].as_str().unwrap().to_owned());
+        }
+        versions
+    }
+
+    async fn wait_for_rollout(&self, state: &str) -> Value {
+        wait::until(TIMEOUT, &format!("the roll-out to be {state}"), async || {
+            let found = self.plane.get("/api/v1/rollouts/server").await;
+            if found["state"] == state { Ok(found) } else { Err(found.to_string()) }
+        })
+        .await
+    }
+}
+
+/// The third of ten is broken: the upgrade stops there, and everybody who was changed gets
+/// back what they had.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_upgrade_stops_at_the_third_and_is_rolled_back() {
+    let test = "an_upgrade_stops_at_the_third_and_is_rolled_back";
+    let Some(world) = World::start(test, Setup::default()).await else { return };
+    let mut ids = Vec::new();
+    for number in 0..10 {
+        ids.push(world.declare(&format!("web-{number}"), "").await);
+    }
+    for id in &ids {
+        world.plane.wait_for_phase(id, "Ready").await;
+    }
+    let (xrd, composition) = second();
+    stage::define(&world.client, &xrd).await;
+    let version = json!({
+        "version": "v2",
+        "xrd": xrd.to_string(),
+        "composition": composition.to_string(),
+        "parameter_schema": { "parameters": [{ "name": "size", "type": "integer" }] },
+        "injection_strategy": "cloud-init-user-data",
+        "provider_kinds": [PROVIDER],
+    });
+    world.make("/api/v1/blueprints/server/versions", version).await;
+    let third = world.xr_name(&ids[2]).await;
+    let broken =
+        json!({ "metadata": { "annotations": { "standin.slipway.dev/fail": "no quota" } } });
+    let composites = world.composites().await;
+    composites.patch(&third, &PatchParams::default(), &Patch::Merge(&broken)).await.unwrap();
+    world.plane.wait_for_phase(&ids[2], "Failed").await;
+
+    let planned = world.plane.says(&["blueprint", "upgrade", "server", "--to", "v2", "--dry-run"]);
+    assert!(planned.contains("10 (10 waiting)"), "{planned}");
+    world.plane.says(&["blueprint", "upgrade", "server", "--to", "v2", "--parallel", "1"]);
+    let paused = world.wait_for_rollout("paused").await;
+    let message = paused["message"].as_str().unwrap();
+    assert!(message.contains("`web-2` failed"), "{paused}");
+    assert_eq!(paused["progress"], json!({ "failed": 1, "healthy": 2, "waiting": 7 }));
+    let explained = world.plane.says(&["explain", "rollout", "server"]);
+    assert!(explained.contains("web-2") && explained.contains("Failed"), "{explained}");
+    assert_eq!(world.versions(&ids[..2]).await, ["v2", "v2"]);
+
+    world.plane.says(&["rollout", "abort", "server", "--roll-back", "--reason", "broken"]);
+    let back = world.wait_for_rollout("rolled_back").await;
+    assert_eq!(back["progress"], json!({ "failed": 1, "reverted": 2, "waiting": 7 }), "{back}");
+    let untouched = world.plane.resource(&ids[2]).await;
+    assert_eq!(
+        (&untouched["phase"], &untouched["blueprint_version"]),
+        (&json!("Failed"), &json!("v1"))
+    );
+    assert_eq!(world.xr_name(&ids[2]).await, third, "what was never changed is left alone");
+    ids.remove(2);
+    assert_eq!(world.versions(&ids).await, ["v1"; 9]);
+}

@@ -1,0 +1,1 @@
+DROP INDEX leak_records_by_subject_index;

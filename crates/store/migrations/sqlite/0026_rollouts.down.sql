@@ -1,0 +1,2 @@
+DROP TABLE rollout_members;
+DROP TABLE rollouts;

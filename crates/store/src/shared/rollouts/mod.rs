@@ -1,0 +1,8 @@
+//! Roll-outs.
+
+pub(crate) mod named;
+pub(crate) mod port;
+pub(crate) mod reads;
+pub(crate) mod write;
+
+use super::{Backend, Connection, Db, Row, page, row_set, rows, transaction, writes};
