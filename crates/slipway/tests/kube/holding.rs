@@ -132,7 +132,8 @@ async fn what_holds_a_teardown_is_named_and_can_be_kept_on_purpose() {
     world.wait_blocked(&stuck, "delete_failed", "hold.example.org").await;
     world.plane.kill();
     world.plane.start().await;
-    world.plane.says(&["freeze", "--for", "10m", "--reason", "a storm"]);
+    // Settled: a pass that began before the freeze may still have a permit for the write.
+    world.plane.says(&["freeze", "--for", "10m", "--reason", "a storm", "--wait"]);
     let webhooks = Api::<ValidatingWebhookConfiguration>::all(world.client.clone());
     webhooks.delete("hold", &DeleteParams::default()).await.unwrap();
     world.wait_blocked(&stuck, "frozen", "").await;
