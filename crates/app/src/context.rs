@@ -60,6 +60,8 @@ pub struct Wakes {
     pub deletions: Arc<Notify>,
     /// A roll-out may have to begin or go on.
     pub rollouts: Arc<Notify>,
+    /// Resources were observed or changed: a member of a roll-out may be healthy by now.
+    pub ticked: Arc<Notify>,
 }
 
 impl Wakes {

@@ -3,16 +3,18 @@
 //! next pass.
 
 use std::collections::HashSet;
+use std::fmt;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use slipway_app::ports::Stores;
+use slipway_app::ports::store::Error;
 use slipway_core::ids::ClaimToken;
 use slipway_durable::renewer::{LeaseRenewer, Renewal};
 use slipway_durable::{EarlierClaims, Lease};
 
-use crate::driver::{Failure, failure};
+use crate::driver::{Failure, Loop, Pacing, failure};
 
 /// The tasks of one loop in this process.
 #[derive(Debug)]
@@ -23,6 +25,76 @@ pub(crate) struct Tasks {
     earlier_claims: EarlierClaims,
     /// Tasks that this process has ensured: it never ends a claim on them.
     ensured: Mutex<HashSet<String>>,
+}
+
+/// What one replica does at a time, on the database alone and by decisions under lock: two
+/// that did it at once would do no harm.
+#[async_trait]
+pub trait Pass: fmt::Debug + Send + Sync + 'static {
+    /// Of the loop, and of its task.
+    const NAME: &'static str;
+    /// How often other replicas ask whether it is due.
+    const POLL: Duration;
+    /// The time until the next pass after one that failed.
+    const AFTER_FAULT: Duration;
+
+    fn stores(&self) -> &Stores;
+
+    /// Works, and returns the time until the next pass. It ends well before [`PASS_LEASE`].
+    async fn pass(&self) -> Result<Duration, Error>;
+
+    /// The process is to stop: a pass under way should end soon.
+    fn wind_down(&self) {}
+}
+
+/// How long the claim of a pass lasts.
+pub(crate) const PASS_LEASE: Duration = Duration::from_secs(30);
+
+/// The loop of a [`Pass`].
+#[derive(Debug)]
+pub struct PassLoop<P> {
+    pass: P,
+    tasks: Tasks,
+}
+
+impl<P: Pass> PassLoop<P> {
+    pub const NAME: &'static str = P::NAME;
+    pub const PACING: Pacing = Pacing { slots: 1, batch: 1, poll: P::POLL };
+
+    pub fn new(pass: P, worker: String) -> Self {
+        let stores = pass.stores().clone();
+        Self { pass, tasks: Tasks::new(stores, worker, PASS_LEASE, EarlierClaims::TakenBack) }
+    }
+}
+
+#[async_trait]
+impl<P: Pass> Loop for PassLoop<P> {
+    type Item = ClaimedTask;
+
+    fn lease(&self) -> Duration {
+        self.tasks.lease()
+    }
+
+    fn wind_down(&self) {
+        self.pass.wind_down();
+    }
+
+    async fn claim(&self, _limit: u32) -> Result<Vec<ClaimedTask>, Failure> {
+        self.tasks.ensure(P::NAME, Duration::ZERO).await?;
+        Ok(self.tasks.claim(P::NAME.to_owned()).await?.into_iter().collect())
+    }
+
+    async fn work(&self, items: Vec<ClaimedTask>, _lease: Lease) -> Vec<String> {
+        let mut errors = Vec::new();
+        for task in items {
+            let (next, error) = match self.pass.pass().await {
+                Ok(next) => (next, None),
+                Err(error) => (P::AFTER_FAULT, Some(error.to_string())),
+            };
+            errors.extend(self.tasks.release(&task, next, error.into_iter().collect()).await);
+        }
+        errors
+    }
 }
 
 /// A claimed task.

@@ -1,76 +1,79 @@
-//! The loop over roll-outs: observes the members in work, and begins the next ones. What
-//! counts as work is one periodic task, which one replica claims at a time. Two replicas that
-//! did this at the same time would do no harm: every step is a decision under lock.
+//! The loop over roll-outs: observes the members in work, and begins the next ones. While
+//! members are in work it keeps its claim and looks again as soon as this replica has worked
+//! on resources; those that another replica has worked on it finds by asking again.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use slipway_app::ports::Stores;
 use slipway_app::ports::store::Error;
 use slipway_app::rollouts::run::{Passed, Runner};
-use slipway_durable::{EarlierClaims, Lease};
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep, timeout};
 
-use crate::driver::{Failure, Loop, Pacing};
-use crate::periodic::{ClaimedTask, Tasks};
+use crate::periodic::{PASS_LEASE, Pass, PassLoop};
 
 /// The loop over roll-outs.
+pub type RolloutLoop = PassLoop<RolloutPass>;
+
+/// While members become healthy that other replicas work on.
+const WAITING: Duration = Duration::from_millis(250);
+/// Between two passes in which nothing happened, however much else is worked on.
+const SHORTEST: Duration = Duration::from_millis(20);
+/// While a mode withholds everything.
+const WITHHELD: Duration = Duration::from_secs(10);
+/// Without a roll-out. A start comes sooner.
+const INTERVAL: Duration = Duration::from_secs(60);
+
+/// See the module.
 #[derive(Debug)]
-pub struct RolloutLoop {
+pub struct RolloutPass {
     runner: Runner,
-    tasks: Tasks,
+    stops: AtomicBool,
 }
 
-impl RolloutLoop {
-    pub const NAME: &'static str = Runner::TASK;
-    pub const PACING: Pacing = Pacing { slots: 1, batch: 1, poll: Duration::from_millis(250) };
-    const LEASE: Duration = Duration::from_secs(30);
-    /// While members become healthy. Nobody tells when one is.
-    const WAITING: Duration = Duration::from_millis(250);
-    /// While a mode withholds everything.
-    const WITHHELD: Duration = Duration::from_secs(10);
-    /// Without a roll-out. A start comes sooner.
-    const INTERVAL: Duration = Duration::from_secs(60);
-
-    pub fn new(runner: Runner, worker: String) -> Self {
-        // It acts on the database alone, under lock.
-        let earlier_claims = EarlierClaims::TakenBack;
-        let stores = runner.context().stores.clone();
-        Self { runner, tasks: Tasks::new(stores, worker, Self::LEASE, earlier_claims) }
+impl RolloutPass {
+    pub const fn new(runner: Runner) -> Self {
+        Self { runner, stops: AtomicBool::new(false) }
     }
 
-    /// Works, and returns the time until the next pass.
-    async fn pass(&self) -> Result<Duration, Error> {
-        let Passed { advanced, waiting, withheld } = self.runner.pass().await?;
-        Ok(match (advanced > 0, waiting, withheld) {
-            (true, ..) => Duration::ZERO,
-            (false, true, _) => Self::WAITING,
-            (false, false, true) => Self::WITHHELD,
-            (false, false, false) => Self::INTERVAL,
-        })
+    fn ticked(&self) -> &Arc<Notify> {
+        &self.runner.context().wakes.ticked
     }
 }
 
 #[async_trait]
-impl Loop for RolloutLoop {
-    type Item = ClaimedTask;
+impl Pass for RolloutPass {
+    const NAME: &'static str = Runner::TASK;
+    const POLL: Duration = Duration::from_millis(250);
+    const AFTER_FAULT: Duration = WITHHELD;
 
-    fn lease(&self) -> Duration {
-        self.tasks.lease()
+    fn stores(&self) -> &Stores {
+        &self.runner.context().stores
     }
 
-    async fn claim(&self, _limit: u32) -> Result<Vec<ClaimedTask>, Failure> {
-        self.tasks.ensure(Self::NAME, Duration::ZERO).await?;
-        Ok(self.tasks.claim(Self::NAME.to_owned()).await?.into_iter().collect())
-    }
-
-    async fn work(&self, items: Vec<ClaimedTask>, _lease: Lease) -> Vec<String> {
-        let mut errors = Vec::new();
-        for task in items {
-            let (next, error) = match self.pass().await {
-                Ok(next) => (next, None),
-                Err(error) => (Self::WITHHELD, Some(error.to_string())),
-            };
-            errors.extend(self.tasks.release(&task, next, error.into_iter().collect()).await);
+    async fn pass(&self) -> Result<Duration, Error> {
+        let began = Instant::now();
+        loop {
+            let Passed { advanced, waiting, withheld } = self.runner.pass().await?;
+            let over = self.stops.load(Ordering::Relaxed) || began.elapsed() > PASS_LEASE / 3;
+            match (advanced > 0, waiting) {
+                (true, _) if over => return Ok(Duration::ZERO),
+                (false, true) if over => return Ok(WAITING),
+                (true, _) => {}
+                (false, true) => {
+                    sleep(SHORTEST).await;
+                    drop(timeout(WAITING, self.ticked().notified()).await);
+                }
+                (false, false) => return Ok(if withheld { WITHHELD } else { INTERVAL }),
+            }
         }
-        errors
+    }
+
+    fn wind_down(&self) {
+        self.stops.store(true, Ordering::Relaxed);
+        self.ticked().notify_one();
     }
 }

@@ -173,6 +173,7 @@ impl Batch<'_> {
             .map(|acted| async move { self.give_back(self.record_outcomes(acted).await).await })
             .buffer_unordered(commits_at_once);
         errors.extend(records.concat().await);
+        self.context.wakes.ticked.notify_one();
         errors
     }
 

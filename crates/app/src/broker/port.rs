@@ -77,6 +77,8 @@ pub struct ResourceFilter {
     pub project: Option<String>,
     pub handle: Option<String>,
     pub phase: Option<String>,
+    /// Slug or id.
+    pub blueprint: Option<String>,
     /// The resource's labels in effect must match all of these.
     pub labels: Vec<LabelSelector>,
     pub blocked: Option<Blocked>,

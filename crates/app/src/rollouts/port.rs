@@ -66,7 +66,7 @@ pub trait RolloutStore, intercepted by RolloutIntercept {
 
     async fn rollout_in_work(&self, id: RolloutId) -> Result<Option<InWork>, Error>;
 
-    /// Decides whether a roll-out of this subject may begin.
+    /// Decides whether a roll-out of this subject may begin, its row locked.
     async fn rollout_start(
         &self,
         subject: Subject,

@@ -9,7 +9,6 @@ use slipway_core::broker::retry;
 use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::broker::transition::transitions;
 use slipway_core::broker::update::{self, Changes};
-use slipway_core::catalog::blueprint::Blueprint;
 use slipway_core::catalog::label::{self, LabelSelector};
 use slipway_core::catalog::project::Project;
 use slipway_core::commit::{Commit, Write};
@@ -81,10 +80,11 @@ pub async fn plan(context: &Context, caller: &Caller, input: &Upgrade) -> Result
     let filter = ResourceFilter {
         project: project.as_ref().map(|project| project.id.to_string()),
         labels: selectors("labels", &input.labels)?,
+        blueprint: Some(blueprint.id.to_string()),
         ..ResourceFilter::default()
     };
     let of_waves = selectors("waves", &input.strategy.waves)?;
-    let mut found = candidates(context, caller, &filter, &blueprint, &input.to, &of_waves).await?;
+    let mut found = candidates(context, caller, &filter, &input.to, &of_waves).await?;
     found.sort_by(|one, other| one.0.cmp(&other.0));
     let places: Vec<_> = found.iter().map(|(_, place, _)| *place).collect();
     let waves = waves(&places, of_waves.len(), input.strategy.canary);
@@ -142,12 +142,11 @@ pub async fn start(
 /// Name, the place of the first selector that fits, and the resource.
 type Candidate = (String, Option<usize>, ResourceSnapshot);
 
-/// The resources of the blueprint that have another version.
+/// The resources of the filter that have another version of their blueprint.
 async fn candidates(
     context: &Context,
     caller: &Caller,
     filter: &ResourceFilter,
-    blueprint: &Blueprint,
     to: &str,
     waves: &[LabelSelector],
 ) -> Result<Vec<Candidate>, Error> {
@@ -161,8 +160,7 @@ async fn candidates(
         });
         let full = listed.len() >= PAGE_MAX as usize;
         let fits = |snapshot: &ResourceSnapshot| {
-            snapshot.blueprint.slug == blueprint.slug.as_str()
-                && snapshot.blueprint.version != to
+            snapshot.blueprint.version != to
                 && snapshot.resource.deleted_at.is_none()
                 && !snapshot.attempt.phase().is_deletion()
         };

@@ -8,7 +8,7 @@ use serde_json::json;
 use slipway_core::ErrorKind;
 use slipway_core::access::audit::Actor;
 use slipway_core::commit::{Commit, Write};
-use slipway_core::ids::{Revision, RolloutId};
+use slipway_core::ids::{ProjectId, Revision, RolloutId};
 use slipway_core::rollouts::next::{MemberChange, Next};
 use slipway_core::rollouts::record::{
     Member, MemberState, Purpose, Rollout, RolloutState, Strategy,
@@ -34,7 +34,8 @@ fn reason() -> Reason {
 impl World {
     /// A roll-out over this many resources, of which `parallel` are changed at a time.
     async fn rolled_out(&self, members: usize, parallel: u32) -> (Rollout, Vec<Member>) {
-        let (mut rollout, mut listed) = self.mk_rollout(parallel);
+        let mut rollout = self.mk_rollout(parallel).await;
+        let mut listed = Vec::new();
         for position in 0..members {
             let declared = self.declare(&self.handle()).await.expect("a declaration");
             listed.push(Member {
@@ -53,12 +54,13 @@ impl World {
         (rollout, listed)
     }
 
-    fn mk_rollout(&self, parallel: u32) -> (Rollout, Vec<Member>) {
-        let rollout = Rollout {
+    async fn mk_rollout(&self, parallel: u32) -> Rollout {
+        let blueprint = self.create_blueprint(&self.handle()).await.expect("a blueprint");
+        Rollout {
             id: RolloutId::new(self.uuid()),
             revision: Revision::FIRST,
             purpose: Purpose::BlueprintUpgrade,
-            subject: Subject::new(SubjectKind::Blueprint, self.uuid()),
+            subject: blueprint.into(),
             name: "web".to_owned(),
             project_id: None,
             change: json!({ "version": "v2" }),
@@ -69,8 +71,12 @@ impl World {
             reason: "none given".to_owned(),
             requested_at: slipway_core::Timestamp::ZERO,
             ended_at: None,
-        };
-        (rollout, Vec::new())
+        }
+    }
+
+    async fn abort_rollout(&self, id: RolloutId) {
+        let abort = |seen: &RolloutSnapshot| rules::abort(seen, false, &reason(), &actor());
+        self.decide_rollout(id, abort).await.expect("an end");
     }
 
     async fn start_rollout(&self, rollout: &Rollout, members: &[Member]) -> Result<(), Error> {
@@ -116,6 +122,7 @@ impl World {
 
 pub(super) async fn conformance(world: &World) {
     one_of_a_subject_at_a_time(world).await;
+    projects_do_not_keep_each_other_waiting(world).await;
     members_go_in_order_and_come_back_in_the_other(world).await;
     what_could_not_be_changed_is_left_alone(world).await;
     what_was_paused_begins_nothing(world).await;
@@ -127,8 +134,7 @@ async fn one_of_a_subject_at_a_time(world: &World) {
     let another = Rollout { id: RolloutId::new(world.uuid()), ..rollout.clone() };
     let refusal = world.start_rollout(&another, &members).await;
     assert_eq!(refused(refusal), ErrorKind::RolloutUnderWay);
-    let abort = |seen: &RolloutSnapshot| rules::abort(seen, false, &reason(), &actor());
-    world.decide_rollout(rollout.id, abort).await.expect("an end");
+    world.abort_rollout(rollout.id).await;
     let ended = world.rollout(rollout.id).await;
     assert_eq!((ended.state, ended.revision), (RolloutState::Aborted, rollout.revision.next()));
     assert!(ended.ended_at.is_some());
@@ -144,6 +150,25 @@ async fn one_of_a_subject_at_a_time(world: &World) {
     assert_eq!(listed.iter().map(|one| one.id).collect::<Vec<_>>(), [another.id]);
     let moving = world.store.rollouts.rollout_moving(100).await.expect("a list");
     assert!(moving.contains(&another.id) && !moving.contains(&rollout.id));
+}
+
+async fn projects_do_not_keep_each_other_waiting(world: &World) {
+    let (all, members) = world.rolled_out(1, 1).await;
+    let [one, other] = [(); 2].map(|()| Some(ProjectId::new(world.uuid())));
+    let of = |project_id| Rollout { id: RolloutId::new(world.uuid()), project_id, ..all.clone() };
+    let refusal = world.start_rollout(&of(one), &members).await;
+    assert_eq!(refused(refusal), ErrorKind::RolloutUnderWay, "that of all has its members");
+    world.abort_rollout(all.id).await;
+    for project in [one, other] {
+        world.start_rollout(&of(project), &members).await.expect("one for each project");
+        let refusal = world.start_rollout(&of(project), &members).await;
+        assert_eq!(refused(refusal), ErrorKind::RolloutUnderWay, "one at a time");
+    }
+    let refusal = world.start_rollout(&of(None), &members).await;
+    assert_eq!(refused(refusal), ErrorKind::RolloutUnderWay, "those of a project have theirs");
+    let nothing = Subject::new(SubjectKind::Blueprint, world.uuid());
+    let refusal = world.start_rollout(&Rollout { subject: nothing, ..of(one) }, &members).await;
+    assert!(matches!(refusal, Err(Error::NotFound { .. })), "{refusal:?}");
 }
 
 async fn members_go_in_order_and_come_back_in_the_other(world: &World) {
@@ -241,16 +266,35 @@ async fn an_old_one_is_removed_with_its_members(world: &World) {
     let prune = async |keep| world.store.rollouts.rollout_prune(keep, 100).await.expect("a prune");
     let hour = Duration::from_secs(3_600);
     assert_eq!(prune(hour).await, 0, "it has not ended");
-    let abort = |seen: &RolloutSnapshot| rules::abort(seen, false, &reason(), &actor());
-    world.decide_rollout(rollout.id, abort).await.expect("an end");
+    world.abort_rollout(rollout.id).await;
     assert_eq!(prune(hour).await, 0, "it is young");
     assert!(prune(Duration::ZERO).await >= 1);
     assert!(world.store.rollouts.rollout_fetch(rollout.id).await.expect("a read").is_none());
     assert!(world.states(rollout.id).await.is_empty());
 }
 
-/// Whoever was told that it is paused sees nobody begin after that.
 pub(super) async fn races(world: &Arc<World>) {
+    nobody_begins_after_a_pause(world).await;
+    one_of_a_project_and_one_of_all_do_not_both_begin(world).await;
+}
+
+async fn one_of_a_project_and_one_of_all_do_not_both_begin(world: &Arc<World>) {
+    let (first, members) = world.rolled_out(1, 1).await;
+    world.abort_rollout(first.id).await;
+    let start = |project_id| {
+        let (world, members) = (Arc::clone(world), members.clone());
+        let rollout = Rollout { id: RolloutId::new(world.uuid()), project_id, ..first.clone() };
+        async move { world.start_rollout(&rollout, &members).await }
+    };
+    let project = Some(ProjectId::new(world.uuid()));
+    let (one, all) = at_once(start(project), start(None)).await;
+    assert_eq!(usize::from(one.is_ok()) + usize::from(all.is_ok()), 1, "{one:?} {all:?}");
+    let refusal = if one.is_ok() { all } else { one };
+    assert_eq!(refused(refusal), ErrorKind::RolloutUnderWay);
+}
+
+/// Whoever was told that it is paused sees nobody begin after that.
+async fn nobody_begins_after_a_pause(world: &Arc<World>) {
     let (rollout, members) = world.rolled_out(1, 1).await;
     let (pauser, beginner) = (Arc::clone(world), Arc::clone(world));
     let (id, member) = (rollout.id, members[0].clone());

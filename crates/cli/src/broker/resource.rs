@@ -87,6 +87,9 @@ pub enum ResourceCommand {
         /// Only in this phase, for instance Ready
         #[arg(long, add = complete::phases())]
         phase: Option<String>,
+        /// Only of this blueprint (slug or id)
+        #[arg(long, add = complete::names("blueprint"))]
+        blueprint: Option<String>,
         /// Only with this label in effect; given several times, with all of them
         #[arg(short, long = "label", value_name = "KEY[=VALUE]")]
         labels: Vec<String>,
@@ -475,6 +478,7 @@ pub(crate) async fn run(session: &mut Session<'_>, command: ResourceCommand) -> 
             project,
             all_projects,
             phase,
+            blueprint,
             labels,
             blocked,
             show_deleted,
@@ -484,7 +488,7 @@ pub(crate) async fn run(session: &mut Session<'_>, command: ResourceCommand) -> 
             let usual = session.client.project().filter(|_| !all_projects);
             let project = project.or_else(|| usual.map(str::to_owned));
             let wanted = Listing::from(page).with("project", project).with("phase", phase);
-            let wanted = wanted.with("blocked", blocked);
+            let wanted = wanted.with("blueprint", blueprint).with("blocked", blocked);
             let wanted = labels.into_iter().fold(wanted, |all, one| all.with("label", Some(one)));
             session.list::<Resource>(wanted.show_deleted(show_deleted).watched(watch)).await
         }

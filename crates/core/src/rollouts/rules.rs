@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::access::audit::{About, Actor, AuditEntry};
 use crate::commit::{Commit, Write};
 use crate::error::{ErrorKind, Refusal};
-use crate::ids::RolloutId;
+use crate::ids::{ProjectId, RolloutId};
 use crate::rollouts::RolloutsWrite;
 use crate::rollouts::event;
 use crate::rollouts::next::Next;
@@ -15,11 +15,12 @@ use crate::subject::Subject;
 use crate::text::Reason;
 use crate::time::Timestamp;
 
-/// The roll-out of this subject that has not ended, if there is one, the subject locked.
+/// The roll-outs of this subject that have not ended, the subject locked.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StartSnapshot {
     pub now: Timestamp,
-    pub under_way: Option<RolloutId>,
+    /// Each with the project that it is for; none means all projects.
+    pub under_way: Vec<(RolloutId, Option<ProjectId>)>,
 }
 
 /// One roll-out, its row locked.
@@ -43,8 +44,14 @@ pub fn start(
     actor: &Actor,
 ) -> Result<Commit, Refusal> {
     rollout.strategy.check()?;
-    if let Some(id) = snapshot.under_way {
-        return Err(under_way(rollout).with(json!({ "id": id })));
+    let meets = |(_, other): &&(RolloutId, Option<ProjectId>)| {
+        other.is_none() || rollout.project_id.is_none() || *other == rollout.project_id
+    };
+    if let Some((id, other)) = snapshot.under_way.iter().find(meets) {
+        let refusal = under_way(rollout);
+        // Whoever rolls out in one project learns nothing of those for all.
+        let is_hidden = rollout.project_id.is_some() && other.is_none();
+        return Err(if is_hidden { of_all(rollout) } else { refusal.with(json!({ "id": id })) });
     }
     if members.is_empty() {
         let message = format!(
@@ -71,7 +78,17 @@ pub fn start(
 pub fn under_way(rollout: &Rollout) -> Refusal {
     let Rollout { subject, name, .. } = rollout;
     let message = format!(
-        "there is a roll-out of {} `{name}` already; wait for its end, or end it with          `slipway rollout abort {name}`",
+        "there is a roll-out of {} `{name}` already; wait for its end, or end it with \
+         `slipway rollout abort {name}`",
+        subject.kind
+    );
+    Refusal::new(ErrorKind::RolloutUnderWay, message)
+}
+
+fn of_all(rollout: &Rollout) -> Refusal {
+    let Rollout { subject, name, .. } = rollout;
+    let message = format!(
+        "a roll-out of {} `{name}` to the resources of all projects is under way; wait for its end",
         subject.kind
     );
     Refusal::new(ErrorKind::RolloutUnderWay, message)
@@ -270,12 +287,27 @@ pub(crate) mod tests {
 
     #[test]
     fn one_at_a_time_and_never_for_nothing() {
-        let free = StartSnapshot { now: at(1_000), under_way: None };
+        let free = StartSnapshot { now: at(1_000), under_way: Vec::new() };
         let refusal = start(&free, &mk_rollout(), &[], &mk_actor()).unwrap_err();
         assert_eq!(refusal.kind, ErrorKind::RolloutEmpty);
-        let taken = StartSnapshot { under_way: Some(mk_rollout().id), ..free };
-        let refusal = start(&taken, &mk_rollout(), &[], &mk_actor()).unwrap_err();
-        assert_eq!(refusal.kind, ErrorKind::RolloutUnderWay);
+        let [one, other] = [1, 2].map(|id| Some(ProjectId::new(Uuid::from_u128(id))));
+        // What is under way, what begins, and whether its id is told; none: they do not meet.
+        let table = [
+            (None, None, Some(true)),
+            (None, one, Some(false)),
+            (one, None, Some(true)),
+            (one, one, Some(true)),
+            (one, other, None),
+        ];
+        for (under_way, project_id, told) in table {
+            let taken =
+                StartSnapshot { under_way: vec![(mk_rollout().id, under_way)], ..free.clone() };
+            let begins = Rollout { project_id, ..mk_rollout() };
+            let refusal = start(&taken, &begins, &[], &mk_actor()).unwrap_err();
+            let meets = refusal.kind == ErrorKind::RolloutUnderWay;
+            let found = meets.then(|| refusal.details.is_some());
+            assert_eq!(found, told, "{under_way:?} {project_id:?}: {refusal}");
+        }
         let strategy = Strategy { parallel: 0, ..Strategy::default() };
         let wrong = Rollout { strategy, ..mk_rollout() };
         let refusal = start(&free, &wrong, &[], &mk_actor()).unwrap_err();

@@ -74,6 +74,7 @@ pub(super) async fn list(call: Call) -> Answered {
         project: query.text("project"),
         handle: query.text("handle"),
         phase: query.text("phase"),
+        blueprint: query.text("blueprint"),
         labels: labels
             .map(|text| LabelSelector::parse(text).map_err(Refusal::from))
             .collect::<Result<_, _>>()?,

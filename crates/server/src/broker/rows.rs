@@ -12,7 +12,8 @@ use slipway_wire::operations::Explanation;
 use super::{changes, explain, resources};
 use crate::routes::{Route, delete, get, patch, post};
 
-const FILTERS: [&str; 6] = ["project", "handle", "phase", "label", "blocked", "show_deleted"];
+const FILTERS: [&str; 7] =
+    ["project", "handle", "phase", "blueprint", "label", "blocked", "show_deleted"];
 
 #[rustfmt::skip]
 pub(crate) fn rows() -> Vec<Route> {

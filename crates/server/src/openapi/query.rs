@@ -28,6 +28,7 @@ pub(super) fn query(route: &Route, name: &str) -> (&'static str, Value) {
         "cursor" => ("The cursor from the `next` link of the page before.", text),
         "project" => ("Only of this project: its name, its id or the beginning of it.", text),
         "handle" => ("Only the one of this handle.", text),
+        "blueprint" => ("Only of this blueprint: its slug or its id.", text),
         "phase" => ("Only those in this phase.", set("Phase")),
         "label" => (
             "Only those with this label in effect, `key` or `key=value`; several are combined with AND.",

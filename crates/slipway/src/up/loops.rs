@@ -19,7 +19,7 @@ use slipway_controller::readiness::Verdict;
 use slipway_controller::relay::Relay;
 use slipway_controller::resources::ResourceLoop;
 use slipway_controller::retention::RetentionLoop;
-use slipway_controller::rollouts::RolloutLoop;
+use slipway_controller::rollouts::{RolloutLoop, RolloutPass};
 use slipway_controller::subscribers::Subscribers;
 use slipway_controller::{Pacing, Shutdown, Status, drive, readiness, watch_clock};
 use slipway_server::LoopsView;
@@ -124,9 +124,10 @@ pub(super) async fn start(
         DeletionLoop::PACING,
         Arc::clone(&wakes.deletions),
     );
+    let rollouts = rollouts::run::Runner::new(context.clone(), permits());
     others.start(
         RolloutLoop::NAME,
-        RolloutLoop::new(rollouts::run::Runner::new(context.clone(), permits()), worker.clone()),
+        RolloutLoop::new(RolloutPass::new(rollouts), worker.clone()),
         RolloutLoop::PACING,
         Arc::clone(&wakes.rollouts),
     );

@@ -8,7 +8,7 @@ CREATE TABLE rollouts (
     subject_kind text COLLATE "C" NOT NULL,
     subject_id uuid NOT NULL,
     name text COLLATE "C" NOT NULL,
-    -- Only members of this project.
+    -- Only members of this project; null means those of all projects.
     project_id uuid,
     change jsonb NOT NULL,
     strategy jsonb NOT NULL,
@@ -19,7 +19,12 @@ CREATE TABLE rollouts (
     requested_at timestamptz NOT NULL DEFAULT statement_timestamp(),
     ended_at timestamptz
 );
-CREATE UNIQUE INDEX rollouts_subject_key ON rollouts (subject_id) WHERE ended_at IS NULL;
+-- One at a time for each project, and one for all: whether those meet is decided with the
+-- subject's row locked.
+CREATE UNIQUE INDEX rollouts_subject_key
+    ON rollouts (subject_id, project_id) WHERE ended_at IS NULL AND project_id IS NOT NULL;
+CREATE UNIQUE INDEX rollouts_subject_of_all_key
+    ON rollouts (subject_id) WHERE ended_at IS NULL AND project_id IS NULL;
 CREATE INDEX rollouts_name_index ON rollouts (name);
 CREATE INDEX rollouts_ended_at_index ON rollouts (ended_at) WHERE ended_at IS NOT NULL;
 

@@ -8,7 +8,7 @@ CREATE TABLE rollouts (
     subject_kind TEXT NOT NULL,
     subject_id BLOB NOT NULL,
     name TEXT NOT NULL,
-    -- Only members of this project.
+    -- Only members of this project; null means those of all projects.
     project_id BLOB,
     change TEXT NOT NULL,
     strategy TEXT NOT NULL,
@@ -19,7 +19,12 @@ CREATE TABLE rollouts (
     requested_at INTEGER NOT NULL DEFAULT (CAST(round(unixepoch('subsec') * 1000000.0) AS INTEGER)),
     ended_at INTEGER
 ) STRICT;
-CREATE UNIQUE INDEX rollouts_subject_key ON rollouts (subject_id) WHERE ended_at IS NULL;
+-- One at a time for each project, and one for all: whether those meet is decided with the
+-- subject's row locked.
+CREATE UNIQUE INDEX rollouts_subject_key
+    ON rollouts (subject_id, project_id) WHERE ended_at IS NULL AND project_id IS NOT NULL;
+CREATE UNIQUE INDEX rollouts_subject_of_all_key
+    ON rollouts (subject_id) WHERE ended_at IS NULL AND project_id IS NULL;
 CREATE INDEX rollouts_name_index ON rollouts (name);
 CREATE INDEX rollouts_ended_at_index ON rollouts (ended_at) WHERE ended_at IS NOT NULL;
 

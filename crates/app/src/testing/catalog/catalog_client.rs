@@ -248,7 +248,10 @@ impl World {
         self.declare_by(&self.declare_key_in(project)).await
     }
 
-    pub(super) async fn create_blueprint(&self, slug: &str) -> Result<BlueprintId, Error> {
+    pub(in crate::testing) async fn create_blueprint(
+        &self,
+        slug: &str,
+    ) -> Result<BlueprintId, Error> {
         self.create_blueprint_for(Engine::Local, slug).await
     }
 

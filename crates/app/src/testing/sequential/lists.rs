@@ -72,7 +72,9 @@ pub(super) async fn resources_are_filtered(world: &World) {
     world.delete(gone.resource).await.expect("a deletion");
     world.drive(gone.attempt, Phase::Deleted).await;
     let live = world.declare(&handle).await.expect("a declaration");
-    let project = world.snapshot(live.attempt).await.resource.project_id.to_string();
+    let snapshot = world.snapshot(live.attempt).await;
+    let project = snapshot.resource.project_id.to_string();
+    let slug = snapshot.blueprint.slug.to_string();
 
     let by_handle = ResourceFilter { handle: Some(handle), ..ResourceFilter::default() };
     let some = |text: &str| Some(text.to_owned());
@@ -86,7 +88,9 @@ pub(super) async fn resources_are_filtered(world: &World) {
         (ResourceFilter { phase: some("Ready"), ..by_handle.clone() }, vec![]),
         (ResourceFilter { project: some(PROJECT), ..by_handle.clone() }, vec![live.resource]),
         (ResourceFilter { project: Some(project), ..by_handle.clone() }, vec![live.resource]),
-        (ResourceFilter { project: some("elsewhere"), ..by_handle }, vec![]),
+        (ResourceFilter { project: some("elsewhere"), ..by_handle.clone() }, vec![]),
+        (ResourceFilter { blueprint: Some(slug), ..by_handle.clone() }, vec![live.resource]),
+        (ResourceFilter { blueprint: some("another"), ..by_handle }, vec![]),
     ];
     for (filter, expected) in table {
         let page = Page { after: None, limit: 10 };

@@ -227,6 +227,18 @@ fn push_filters(
     if let Some(phase) = filter.phase.as_ref().filter(|_| !matches!(walk, Walk::Phase(_))) {
         query.push(" AND a.status = ").push_bind(phase);
     }
+    if let Some(reference) = &filter.blueprint {
+        query
+            .push(
+                " AND a.blueprint_version_id IN (SELECT v.id FROM blueprint_versions v \
+                 JOIN blueprints b ON b.id = v.blueprint_id \
+                 WHERE (b.slug = ",
+            )
+            .push_bind(reference)
+            .push(" AND b.deleted_at IS NULL) OR b.id = ")
+            .push_bind(as_id(reference))
+            .push(")");
+    }
     for selector in &filter.labels {
         // The resource's label overrides the project's, as in the rule of core.
         let key = selector.key.as_str();

@@ -14,6 +14,7 @@ use slipway_core::subject::{Subject, SubjectKind};
 use sqlx::{QueryBuilder, Row as _};
 use uuid::Uuid;
 
+use super::deletion::marks;
 use super::page::{after, as_id, fetch_one, hydrate, listed, now};
 use super::transaction::Load;
 use super::{Connection, Db, Row, rows};
@@ -202,19 +203,33 @@ pub(crate) async fn in_work(
     Ok(Some(InWork { rollout, active, queue, failed, first_failed }))
 }
 
-/// A roll-out that begins; the unique index on its subject keeps a second one out.
+/// A roll-out of this subject that begins. The subject is locked: that of one project and
+/// that of all of them do not begin at once.
 pub(crate) struct Starting(pub(crate) Subject);
 
 impl Load for Starting {
     type Snapshot = StartSnapshot;
 
     async fn load(&self, connection: &mut Connection) -> Result<StartSnapshot, Failure> {
-        let found =
-            sqlx::query("SELECT id FROM rollouts WHERE subject_id = $1 AND ended_at IS NULL")
-                .bind(self.0.id)
-                .fetch_optional(&mut *connection)
-                .await?;
-        let under_way = found.map(|row| row.try_get("id")).transpose()?.map(RolloutId::new);
+        let Subject { kind, id } = self.0;
+        let subject = match marks::of(kind) {
+            Some(marks) => marks.lock(connection, id).await?,
+            None => None,
+        };
+        if subject.is_none_or(|row| row.is_deleted) {
+            return Err(Failure::NotFound { kind: kind.as_str() });
+        }
+        let found = sqlx::query(
+            "SELECT id, project_id FROM rollouts WHERE subject_id = $1 AND ended_at IS NULL",
+        )
+        .bind(id)
+        .fetch_all(&mut *connection)
+        .await?;
+        let one = |row: &Row| {
+            let project: Option<Uuid> = row.try_get("project_id")?;
+            Ok((RolloutId::new(row.try_get("id")?), project.map(ProjectId::new)))
+        };
+        let under_way = found.iter().map(one).collect::<Result<_, sqlx::Error>>()?;
         Ok(StartSnapshot { now: now(connection).await?, under_way })
     }
 }
