@@ -19,6 +19,7 @@ use crate::database::{Database, Kind, Pool, durable_server};
 use crate::machine;
 use crate::plane::{Plane, operator};
 use crate::report::Report;
+use crate::rollout;
 use crate::substrate::{self, Memory};
 
 const BLUEPRINT: &str = "local-node";
@@ -32,6 +33,7 @@ pub(crate) async fn run(resources: usize) -> anyhow::Result<()> {
         let substrate = Arc::new(substrate::Instant::new(Memory::Everything));
         let plane = Plane::open("bench", &database, &substrate).await?;
         measure(&plane.context, &database.pool().await?, kind, resources, &mut report).await?;
+        rollout::measure(kind, &server, resources, &mut report).await?;
     }
     report.finish();
     Ok(())

@@ -22,6 +22,7 @@ mod population;
 mod raw;
 mod ready;
 mod report;
+mod rollout;
 mod substrate;
 mod transitions;
 

@@ -11,10 +11,12 @@ use slipway_app::context::{Settings, Wakes};
 use slipway_app::nodes::enrol::{self, Register};
 use slipway_app::ports::meter::Unmetered;
 use slipway_app::ports::{Clock, Entropy};
+use slipway_app::rollouts::run::Runner;
 use slipway_app::seed::{LocalNames, Seed};
 use slipway_controller::driver::Dependencies;
 use slipway_controller::relay::Relay;
 use slipway_controller::resources::{Batching, ResourceLoop};
+use slipway_controller::rollouts::{RolloutLoop, RolloutPass};
 use slipway_controller::{Pacing, Shutdown, Status, drive};
 use slipway_core::blocker::Deadlines;
 use slipway_core::deletion::brake::Limits;
@@ -26,7 +28,7 @@ use slipway_core::secret::Secret;
 use slipway_core::time::Timestamp;
 use slipway_render::local_node::NodeSettings;
 use slipway_store::StoreConfig;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
@@ -117,29 +119,33 @@ impl Plane {
             sweep,
         )
         .with_batching(batching);
-        let dependencies = |wake| Dependencies {
-            clock: Arc::clone(&self.context.clock),
-            entropy: Arc::clone(&self.context.entropy),
-            wake,
-        };
         let status = Arc::new(Status::new(ResourceLoop::NAME));
+        let others = shutdown.clone();
         let mut tasks = JoinSet::new();
         let wake = resources.wake();
         tasks.spawn(drive(
             Arc::new(resources),
             pacing,
-            dependencies(wake),
+            self.dependencies(wake),
             Arc::clone(&status),
             shutdown.clone(),
         ));
         tasks.spawn(drive(
             Arc::new(Relay::new(self.context.stores.clone())),
             Pacing { slots: 1, batch: 1, ..pacing },
-            dependencies(Arc::clone(&self.context.wakes.outbox)),
+            self.dependencies(Arc::clone(&self.context.wakes.outbox)),
             Arc::new(Status::new(Relay::NAME)),
             shutdown,
         ));
-        Running { stop, tasks, status }
+        Running { stop, tasks, status, shutdown: others }
+    }
+
+    fn dependencies(&self, wake: Arc<Notify>) -> Dependencies {
+        Dependencies {
+            clock: Arc::clone(&self.context.clock),
+            entropy: Arc::clone(&self.context.entropy),
+            wake,
+        }
     }
 
     /// Enrols a node, as the node inside the object does when it boots.
@@ -195,10 +201,25 @@ pub(crate) fn operator() -> Caller {
 pub(crate) struct Running {
     stop: watch::Sender<bool>,
     tasks: JoinSet<()>,
+    shutdown: Shutdown,
     pub(crate) status: Arc<Status>,
 }
 
 impl Running {
+    /// With the loop over roll-outs, in its shipped pacing.
+    pub(crate) fn with_rollouts(mut self, plane: &Plane) -> Self {
+        let runner = Runner::new(plane.context.clone(), Arc::default());
+        let rollouts = RolloutLoop::new(RolloutPass::new(runner), plane.name.clone());
+        self.tasks.spawn(drive(
+            Arc::new(rollouts),
+            RolloutLoop::PACING,
+            plane.dependencies(Arc::clone(&plane.context.wakes.rollouts)),
+            Arc::new(Status::new(RolloutLoop::NAME)),
+            self.shutdown.clone(),
+        ));
+        self
+    }
+
     /// Stops them, and fails if one of them reported an error.
     pub(crate) async fn stop(mut self) -> anyhow::Result<()> {
         self.stop.send_replace(true);

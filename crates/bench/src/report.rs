@@ -19,7 +19,7 @@ impl Limit {
 }
 
 /// The limit of each figure.
-const LIMITS: [(&str, Limit); 25] = [
+const LIMITS: [(&str, Limit); 27] = [
     ("next_ns", Limit::AtMost(20.0)),
     ("transitions_vs_commits_postgres", Limit::AtLeast(1.0)),
     ("transitions_vs_commits_sqlite", Limit::AtLeast(1.0)),
@@ -41,6 +41,8 @@ const LIMITS: [(&str, Limit); 25] = [
     ("apply_speedup_sqlite", Limit::AtLeast(3.0)),
     ("noop_requests_per_object_postgres", Limit::AtMost(0.05)),
     ("noop_requests_per_object_sqlite", Limit::AtMost(0.05)),
+    ("rollout_vs_declare_postgres", Limit::AtMost(1.5)),
+    ("rollout_vs_declare_sqlite", Limit::AtMost(1.5)),
     ("plan_vs_list_postgres", Limit::AtMost(3.0)),
     ("plan_vs_list_sqlite", Limit::AtMost(3.0)),
     ("cascade_vs_rows_postgres", Limit::AtLeast(5.0)),
