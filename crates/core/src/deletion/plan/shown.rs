@@ -156,11 +156,11 @@ impl Reading {
     /// resource, the resource, then what contains it, then its namespace.
     pub(super) fn stages(&self) -> Vec<Stage> {
         let mut stages = Vec::new();
-        let nodes = self.resources.iter().filter_map(|row| row.node.clone());
-        push(&mut stages, StepAction::DrainNodes, "node", Vec::new(), nodes);
-        let groups = self.groups();
-        let composites = self.resources.iter().map(|row| self.composite(row));
-        push(&mut stages, StepAction::DeleteComposites, "composite", groups.clone(), composites);
+        let nodes = self.resources.iter().filter_map(|row| row.node.as_ref());
+        push(&mut stages, (StepAction::DrainNodes, "node"), Vec::new(), nodes, String::clone);
+        let (groups, composites) = (self.groups(), self.resources.iter());
+        let step = (StepAction::DeleteComposites, "composite");
+        push(&mut stages, step, groups.clone(), composites, |row| self.composite(row));
         // What is in a container goes before it.
         let mut kinds: Vec<SubjectKind> =
             self.members.iter().map(|member| member.subject.kind).collect();
@@ -172,12 +172,13 @@ impl Reading {
                 SubjectKind::Resource => groups.clone(),
                 _ => Vec::new(),
             };
-            let names = of_kind.map(|member| member.name.clone());
-            push(&mut stages, StepAction::MarkDeleted, kind.as_str(), groups, names);
+            let step = (StepAction::MarkDeleted, kind.as_str());
+            push(&mut stages, step, groups, of_kind, |member| member.name.clone());
         }
         if let Some(namespace) = self.namespace.as_ref().filter(|namespace| namespace.goes) {
             let name = format!("{} on cluster {}", namespace.name, namespace.cluster);
-            push(&mut stages, StepAction::RemoveNamespace, "namespace", Vec::new(), [name]);
+            let step = (StepAction::RemoveNamespace, "namespace");
+            push(&mut stages, step, Vec::new(), [name], |name| name);
         }
         stages
     }
@@ -206,19 +207,19 @@ impl Reading {
     }
 }
 
-/// A step, unless nothing goes in it. Reads all the names to count them.
-fn push(
+/// A step, unless nothing goes in it. Names only those that it shows.
+fn push<T>(
     stages: &mut Vec<Stage>,
-    action: StepAction,
-    kind: &str,
+    (action, kind): (StepAction, &str),
     groups: Vec<Group>,
-    names: impl IntoIterator<Item = String>,
+    of: impl IntoIterator<Item = T>,
+    name: impl Fn(T) -> String,
 ) {
-    let mut names = names.into_iter();
-    let first: Vec<String> = names.by_ref().take(NAMED).collect();
-    let all = count(first.len() + names.count());
+    let mut of = of.into_iter();
+    let names: Vec<String> = of.by_ref().take(NAMED).map(name).collect();
+    let all = count(names.len() + of.count());
     if all > 0 {
-        stages.push(Stage { action, kind: kind.to_owned(), count: all, groups, names: first });
+        stages.push(Stage { action, kind: kind.to_owned(), count: all, groups, names });
     }
 }
 
