@@ -1,15 +1,16 @@
 //! Keeps a context for the person who starts a control plane on their own machine, so that
 //! the next command works without any export.
 //!
-//! Only for that person: not in a container, not as a service, not behind a proxy, and not
-//! where other machines can reach the listener, since such a control plane is operated, and
-//! its key belongs where its operators keep secrets.
+//! Only for that person: not in a pod, not as a service, not behind a proxy, and not where
+//! other machines can reach the listener, since such a control plane is operated, and its key
+//! belongs where its operators keep secrets. Being the child of the first process tells
+//! nothing: that may be the shell of a container, or whoever took over a background job.
 
 use std::net::SocketAddr;
 use std::os::unix::fs::MetadataExt as _;
 use std::time::Duration;
 
-use rustix::process::{Pid, getpid, getppid};
+use rustix::process::{Pid, getpid};
 use slipway_cli::{ClientOptions, LocalServer, Remembered, remember_local};
 use slipway_core::secret::Secret;
 
@@ -53,10 +54,10 @@ pub(super) async fn remember(
     None
 }
 
-/// Whether nobody sits before it: it is the first process of a container or a child of the
-/// first one, a pod, or its log goes to the journal.
+/// Whether nobody sits before it: it is the first process of a container, in a pod, or its
+/// log goes to the journal.
 fn is_service() -> bool {
-    let is_first = getpid() == Pid::INIT || getppid() == Some(Pid::INIT);
+    let is_first = getpid() == Pid::INIT;
     is_first || std::env::var_os("KUBERNETES_SERVICE_HOST").is_some() || logs_to_journal()
 }
 
