@@ -178,8 +178,9 @@ fn pool(options: &PgConnectOptions, max_connections: u32, ping: IdlePing) -> PgP
 /// record of a tick takes longer than running it, and with array parameters the
 /// planner would plan it every time. A kept plan may have been made while a
 /// table was empty, so it must not depend on how full the table was: joins go
-/// in the written order, along keys, by nested loops and indexes. No statement
-/// of ours wants another plan, and none is worth JIT compilation.
+/// in the written order, along keys, by nested loops and indexes. Only a
+/// statement that reads a whole project wants another plan, see [`JOIN_SETS`];
+/// none is worth JIT compilation.
 pub(super) fn with_limits(options: PgConnectOptions) -> PgConnectOptions {
     options.application_name("slipway").options([
         ("lock_timeout", "10s"),
@@ -192,6 +193,13 @@ pub(super) fn with_limits(options: PgConnectOptions) -> PgConnectOptions {
         ("jit", "off"),
     ])
 }
+
+/// Until the end of the transaction each statement is planned for its parameters and may
+/// join whole sets. No such plan is kept.
+pub(crate) const JOIN_SETS: Option<&str> = Some(
+    "SELECT set_config('enable_hashjoin', 'on', true), set_config('enable_seqscan', 'on', true), \
+     set_config('plan_cache_mode', 'force_custom_plan', true)",
+);
 
 /// Tries until the limit: at boot the server may still be starting. A server
 /// that answers and refuses (password, role, database) is final.

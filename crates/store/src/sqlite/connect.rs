@@ -27,6 +27,9 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
 
 const READERS: u32 = 8;
 
+/// SQLite joins by nested loops, whatever it reads.
+pub(crate) const JOIN_SETS: Option<&str> = None;
+
 pub(crate) const SCHEMA_MIGRATIONS: &str = "CREATE TABLE IF NOT EXISTS schema_migrations (
     version INTEGER NOT NULL PRIMARY KEY,
     name TEXT NOT NULL,

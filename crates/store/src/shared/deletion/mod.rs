@@ -19,6 +19,7 @@ pub(crate) mod settings;
 pub(crate) mod write;
 
 use super::{
-    Backend, Connection, Db, Row, access, blockers, broker, catalog, events, files, history,
-    json_values, nodes, operations, page, placement, row_set, rows, table, transaction, writes,
+    Backend, Connection, Db, JOIN_SETS, Row, access, blockers, broker, catalog, events, files,
+    history, json_values, nodes, operations, page, placement, row_set, rows, table, transaction,
+    writes,
 };

@@ -22,7 +22,7 @@ use uuid::Uuid;
 use super::access::api_keys;
 use super::page::{fetch_one, now};
 use super::transaction::Load;
-use super::{Connection, Row, marks, rows, writes};
+use super::{Connection, JOIN_SETS, Row, marks, rows, writes};
 use crate::failure::Failure;
 use crate::fault::Fault;
 use crate::id_list::IdList;
@@ -61,6 +61,9 @@ pub(crate) async fn reading(
     match subject.kind {
         SubjectKind::Resource => resources(connection, ONE, subject.id, &mut reading).await?,
         SubjectKind::Project if cascade => {
+            if let Some(statement) = JOIN_SETS {
+                sqlx::query(statement).execute(&mut *connection).await?;
+            }
             resources(connection, OF_PROJECT, subject.id, &mut reading).await?;
         }
         SubjectKind::Blueprint => versions_of(connection, subject.id, &mut reading).await?,
