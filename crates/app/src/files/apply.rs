@@ -5,10 +5,12 @@
 //! ([`slipway_core::files::fields::plan`]) says what a document changes; the use-case of the
 //! kind makes the change, and the same transaction records which fields the source wrote.
 //!
-//! *Guarantees.* One object is one transaction: a refusal or a crash leaves every other
-//! object as it is, and applying again does the rest. A change names the revision that was
-//! read, so a change that came in between is read again and never overwritten unseen. What
-//! agrees already is not written.
+//! *Guarantees.* Each object is written whole or not at all, with who declared it: a refusal or
+//! a crash leaves every other object as it is, and applying again does the rest. The new
+//! resources of a request share one transaction, in which each is decided and refused by itself
+//! ([`declare::declare_all`]); every other object has a transaction of its own. A change names
+//! the revision that was read, so a change that came in between is read again and never
+//! overwritten unseen. What agrees already is not written.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

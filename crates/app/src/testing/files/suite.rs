@@ -1,12 +1,13 @@
 //! The order of the suite, and what it checks.
 
 use serde_json::{Value, json};
+use slipway_core::commit::Commit;
 use slipway_core::error::ErrorKind;
 use slipway_core::files::document::{Address, DocumentKind};
 use slipway_core::precondition::Expected;
 
 use super::client::{Source, at, caller, context, document, fields, live, version, word};
-use crate::Context;
+use crate::broker::declare::{Declare, declare_all};
 use crate::access::audit;
 use crate::access::port::{AuditFilter, AuditOrder};
 use crate::catalog::{labels, projects};
@@ -16,6 +17,7 @@ use crate::files::{apply, read};
 use crate::ports::Stores;
 use crate::ports::store::Page;
 use crate::testing::world::{BLUEPRINT, PROJECT, World};
+use crate::{Context, Error};
 
 /// What applying documents does; on a store that nobody else uses.
 pub async fn files(stores: Stores) {
@@ -29,6 +31,7 @@ pub async fn files(stores: Stores) {
     a_dry_run_writes_nothing(context).await;
     a_resource_changes_in_place(context).await;
     an_object_that_was_made_again_has_no_owner(context).await;
+    one_that_is_refused_takes_no_other_with_it(context).await;
     two_applies_at_once_end_as_one(context).await;
     a_source_lists_and_forgets_what_it_declared(context).await;
 }
@@ -240,6 +243,49 @@ async fn delete_label(context: &Context, name: &str) {
     let options = DeleteOptions::default();
     let deleted = delete::<LabelDefinition>(context, &caller(), name, options).await;
     deleted.expect("a deletion");
+}
+
+/// New resources share a transaction; each is decided by itself all the same.
+async fn one_that_is_refused_takes_no_other_with_it(context: &Context) {
+    let source = Source::new(context, "together");
+    let new = |name: &str, spec: &Value| {
+        let address = Address::new(DocumentKind::Resource, name).of_project(PROJECT);
+        document(address, &none(), spec)
+    };
+    let good = json!({ "blueprint": BLUEPRINT });
+    let folder = [
+        new("together-1", &good),
+        new("together-2", &json!({ "blueprint": BLUEPRINT, "parameters": { "unknown": 1 } })),
+        new("together-3", &json!({ "blueprint": "there-is-none" })),
+        new("together-4", &json!({ "blueprint": BLUEPRINT, "version": "v1" })),
+        new("Not A Handle", &good),
+        new("together-5", &good),
+    ];
+    let said = source.verdicts(&folder).await;
+    let (parameters, blueprint) = ("parameter_values_invalid", "blueprint_not_found");
+    let expected = ["created", parameters, blueprint, "created", "invalid_input", "created"];
+    assert_eq!(said, expected);
+    // A write that fails rolls all of them back, and then each is decided alone.
+    let declare = |handle: &str| Declare {
+        handle: handle.to_owned(),
+        blueprint: BLUEPRINT.to_owned(),
+        ..Declare::default()
+    };
+    let inputs = ["broken-1", "broken-2", "broken-2", "together-1", "broken-3"].map(declare);
+    let announced_twice = |number: usize, commit: &mut Commit| {
+        if number == 0 {
+            commit.events.extend(commit.events.clone());
+        }
+    };
+    let declared = declare_all(context, &caller(), inputs.to_vec(), announced_twice).await;
+    let declared = declared.expect("an answer for each");
+    let said: Vec<_> = declared.iter().map(|one| one.as_ref().map_err(Error::kind).err()).collect();
+    let (stale, taken) = (Some(ErrorKind::RevisionStale), Some(ErrorKind::HandleTaken));
+    assert_eq!(said, [stale, None, taken, taken, None]);
+    for (handle, there) in [("broken-1", false), ("broken-2", true), ("broken-3", true)] {
+        let address = Address::new(DocumentKind::Resource, handle).of_project(PROJECT);
+        assert_eq!(live(context, &address).await.is_some(), there, "{handle}");
+    }
 }
 
 async fn two_applies_at_once_end_as_one(context: &Context) {
