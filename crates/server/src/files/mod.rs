@@ -5,4 +5,5 @@ mod document;
 mod objects;
 mod rows;
 
+pub(crate) mod spec;
 pub(crate) use rows::rows;
