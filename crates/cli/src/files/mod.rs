@@ -1,4 +1,4 @@
-//! Declaring from files: `apply`, `diff`, `get`, `export` and the sources.
+//! Declaring from files: `apply`, `diff`, `get`, `export`, a sample and the sources.
 
 pub(crate) mod apply;
 mod changes;
@@ -7,4 +7,5 @@ mod folder;
 pub(crate) mod get;
 mod prune;
 pub(crate) mod source;
+pub(crate) mod sample;
 mod watch;
