@@ -205,7 +205,7 @@ impl Command {
             Self::Status => control::status(session).await,
             Self::Withheld(page) => control::withheld(session, page).await,
             // These have no session; `run` starts them.
-            Self::Demo(_) | Self::Context(_) | Self::Login(_) => Ok(()),
+            Self::Demo(_) | Self::Context(_) | Self::Login(_) | Self::Sample => Ok(()),
         }
     }
 }

@@ -8,6 +8,7 @@ use slipway_core::files::write::DeclaredObject;
 use uuid::Uuid;
 
 use super::apply::MOST_DOCUMENTS;
+use super::faults;
 use super::kind::{self, Applier, Live};
 use super::port::{Declared, Source};
 use crate::access::authorise::{Caller, Operation, authorise};
@@ -66,8 +67,10 @@ pub async fn declared(
     check_source(source)?;
     let rows = context.stores.files.declared_page(source, caller.project, page).await?;
     if page.after.is_none() && rows.items.is_empty() && rows.quarantined.is_empty() {
-        let message = format!("source `{source}` declared nothing; see `slipway source list`");
-        return Err(Refusal::new(ErrorKind::SourceNotFound, message).into());
+        // One that has nothing but faults is known.
+        if context.stores.files.faults_of(source, caller.project).await?.is_empty() {
+            return Err(faults::unknown(source).into());
+        }
     }
     let mut items = Vec::with_capacity(rows.items.len());
     for kind in DocumentKind::ALL {

@@ -42,6 +42,7 @@ fn source(source: &Source) -> ApplySource {
     ApplySource {
         name: source.name.clone(),
         objects: source.objects,
+        faults: source.faults,
         updated_at: source.updated_at.to_string(),
     }
 }

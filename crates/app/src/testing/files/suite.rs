@@ -1,9 +1,13 @@
 //! The order of the suite, and what it checks.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 use slipway_core::commit::Commit;
 use slipway_core::error::ErrorKind;
 use slipway_core::files::document::{Address, DocumentKind};
+use slipway_core::files::fault::{Fault, Faults};
+use slipway_core::ids::ProjectId;
 use slipway_core::precondition::Expected;
 
 use super::client::{Source, at, caller, context, document, fields, live, version, word};
@@ -13,7 +17,8 @@ use crate::access::port::{AuditFilter, AuditOrder};
 use crate::catalog::{labels, projects};
 use crate::files::apply::Verdict;
 use crate::files::kind::Document;
-use crate::files::{apply, read};
+use crate::files::port::SourceFaults;
+use crate::files::{apply, faults, read};
 use crate::ports::Stores;
 use crate::ports::store::Page;
 use crate::testing::world::{BLUEPRINT, PROJECT, World};
@@ -34,6 +39,7 @@ pub async fn files(stores: Stores) {
     one_that_is_refused_takes_no_other_with_it(context).await;
     two_applies_at_once_end_as_one(context).await;
     a_source_lists_and_forgets_what_it_declared(context).await;
+    faults_are_kept_until_they_are_mended(context).await;
 }
 
 fn none() -> Value {
@@ -340,4 +346,48 @@ async fn a_source_lists_and_forgets_what_it_declared(context: &Context) {
     assert_eq!(listed(1, None).await[0].shared_with.len(), 0);
     let sources = read::sources(context, &caller(), Some("lists"), 1).await.expect("sources");
     assert_eq!((sources[0].name.as_str(), sources[0].objects), ("lists-1", 3));
+}
+
+async fn faults_are_kept_until_they_are_mended(context: &Context) {
+    let files = &context.stores.files;
+    let fault = |file: &str, line| Fault {
+        file: file.to_owned(),
+        line,
+        code: "invalid_input".to_owned(),
+        message: "is no YAML".to_owned(),
+    };
+    let (one, two) = (fault("a.yaml", Some(3)), fault("b.yaml", None));
+    let record = async |faults: Vec<Fault>| {
+        let faults = Faults::new(faults, 0);
+        faults::record(context, &caller(), "faulty", &faults).await.expect("a record");
+    };
+    let shown = async || faults::faults(context, &caller(), "faulty").await;
+    assert_eq!(shown().await.expect_err("no source").kind(), ErrorKind::SourceNotFound);
+    record(vec![]).await;
+    assert_eq!(shown().await.expect_err("nothing was written").kind(), ErrorKind::SourceNotFound);
+    record(vec![one.clone(), two.clone()]).await;
+    assert_eq!(shown().await.expect("faults"), [one, two.clone()]);
+    let listed = read::sources(context, &caller(), Some("fault"), 1).await.expect("sources");
+    assert_eq!((listed[0].name.as_str(), listed[0].objects, listed[0].faults), ("faulty", 0, 2));
+    let page = Page { after: None, limit: 10 };
+    let declared = read::declared(context, &caller(), "faulty", page).await.expect("it is known");
+    assert!(declared.is_empty());
+    record(vec![two.clone()]).await;
+    record(vec![two.clone()]).await;
+    assert_eq!(shown().await.expect("the last apply counts"), [two.clone()]);
+    let all = files.faults_list(10).await.expect("a list");
+    assert_eq!(all, [SourceFaults { source: "faulty".to_owned(), total: 1 }]);
+    // A key of a project has faults of its own, and sees no others.
+    let project = live(context, &at(DocumentKind::Project, PROJECT)).await.expect("the seed");
+    let theirs = Some(ProjectId::new(project.subject_id));
+    assert!(files.faults_of("faulty", theirs).await.expect("faults").is_empty());
+    files.faults_put("faulty", theirs, &Faults::new(vec![two], 0)).await.expect("a record");
+    assert_eq!(files.faults_of("faulty", None).await.expect("faults").total, 2);
+    files.faults_put("faulty", theirs, &Faults::default()).await.expect("a record");
+    assert_eq!(files.faults_prune(Duration::from_secs(3_600), 10).await.expect("a prune"), 0);
+    record(vec![]).await;
+    assert!(files.faults_list(10).await.expect("a list").is_empty(), "mended");
+    record(vec![fault("c.yaml", None)]).await;
+    assert_eq!(files.faults_prune(Duration::ZERO, 10).await.expect("a prune"), 1);
+    assert!(files.faults_list(10).await.expect("a list").is_empty());
 }
