@@ -1,23 +1,20 @@
-//! `apply`: new resources from documents against one declaration after the other, and the
-//! same documents again, on both databases. Neither side counts HTTP: a `POST` is measured as
-//! its use-case and the read of its answer, which favours it.
+//! `apply`: new resources from documents against one `POST` after the other, and the same
+//! documents again, on both databases. Both sides are requests over HTTP on one kept-alive
+//! connection, each with its whole answer; no loop runs beside them.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::ensure;
 use serde_json::json;
-use slipway_app::Context;
-use slipway_app::broker::declare::{Declare, declare};
-use slipway_app::broker::read;
-use slipway_app::files::apply::{self, Draft, MOST_DOCUMENTS, Options, Verdict};
-use slipway_app::files::kind::Document;
-use slipway_core::files::document::{Address, DocumentKind};
+use slipway_app::files::apply::MOST_DOCUMENTS;
+use slipway_wire::broker::{DeclareResource, Resource};
+use slipway_wire::files::{AppliedDocument, Apply, SubmittedDocument};
 
 use crate::database::{Database, Kind, Pool, durable_server};
+use crate::http::Http;
 use crate::machine;
-use crate::plane::{Plane, operator};
+use crate::plane::Plane;
 use crate::report::Report;
 use crate::rollout;
 use crate::substrate::{self, Memory};
@@ -32,7 +29,8 @@ pub(crate) async fn run(resources: usize) -> anyhow::Result<()> {
         let database = Database::new(kind, &server).await?;
         let substrate = Arc::new(substrate::Instant::new(Memory::Everything));
         let plane = Plane::open("bench", &database, &substrate).await?;
-        measure(&plane.context, &database.pool().await?, kind, resources, &mut report).await?;
+        let http = Http::serve(&plane).await?;
+        measure(&http, &database.pool().await?, kind, resources, &mut report).await?;
         rollout::measure(kind, &server, resources, &mut report).await?;
     }
     report.finish();
@@ -40,7 +38,7 @@ pub(crate) async fn run(resources: usize) -> anyhow::Result<()> {
 }
 
 async fn measure(
-    context: &Context,
+    http: &Http,
     pool: &Pool,
     kind: Kind,
     resources: usize,
@@ -48,22 +46,21 @@ async fn measure(
 ) -> anyhow::Result<()> {
     let begun = Instant::now();
     for number in 0..resources {
-        let input = Declare {
+        let body = DeclareResource {
             handle: format!("posted-{number}"),
             blueprint: BLUEPRINT.to_owned(),
-            ..Declare::default()
+            ..DeclareResource::default()
         };
-        let id = declare(context, &operator(), input).await?;
-        read::resource(context, &operator(), id).await?;
+        http.post::<Resource>("/resources", &body).await?;
     }
     let posted = begun.elapsed();
     let begun = Instant::now();
-    let (requests, created) = applied(context, resources).await?;
+    let (requests, created) = applied(http, resources).await?;
     let applied_in = begun.elapsed();
     ensure!(created == resources, "{created} of {resources} were created");
     let before = written(pool).await?;
     let begun = Instant::now();
-    let (_, created) = applied(context, resources).await?;
+    let (_, created) = applied(http, resources).await?;
     let again = begun.elapsed();
     ensure!(created == 0 && written(pool).await? == before, "the second apply wrote something");
     let how = format!("{posted:.2?} against {applied_in:.2?}");
@@ -82,34 +79,33 @@ async fn written(pool: &Pool) -> anyhow::Result<i64> {
 }
 
 /// Applies all documents; the requests, and how many objects are new.
-async fn applied(context: &Context, resources: usize) -> anyhow::Result<(usize, usize)> {
-    let options = Options { source: "bench".to_owned(), dry_run: false, force: false };
+async fn applied(http: &Http, resources: usize) -> anyhow::Result<(usize, usize)> {
     let (mut requests, mut created) = (0, 0);
     let numbers: Vec<usize> = (0..resources).collect();
     for batch in numbers.chunks(MOST_DOCUMENTS) {
-        let drafts = batch.iter().map(|number| draft(*number)).collect();
-        let applied = apply::apply(context, &operator(), &options, drafts).await?;
-        for one in &applied {
-            if let Verdict::Refused(refusal) = &one.verdict {
-                anyhow::bail!("{refusal}");
+        let body = Apply {
+            source: "bench".to_owned(),
+            documents: batch.iter().map(|number| document(*number)).collect(),
+            dry_run: false,
+            force: false,
+        };
+        for one in http.post::<Vec<AppliedDocument>>("/apply", &body).await? {
+            if let Some(refusal) = one.refusal {
+                anyhow::bail!("{}: {}", refusal.code, refusal.message);
             }
-            created += usize::from(matches!(one.verdict, Verdict::Created));
+            created += usize::from(one.outcome == "created");
         }
         requests += 1;
     }
     Ok((requests, created))
 }
 
-fn draft(number: usize) -> Draft {
-    let address =
-        Address::new(DocumentKind::Resource, format!("applied-{number}")).of_project("default");
-    let spec = json!({ "blueprint": BLUEPRINT });
-    let document = Document {
-        address: address.clone(),
-        labels: BTreeMap::new(),
-        spec: spec.as_object().cloned().unwrap_or_default(),
-        versions: Vec::new(),
-        origin: "bench.yaml".to_owned(),
-    };
-    Draft { address: Some(address), document: Ok(document) }
+fn document(number: usize) -> SubmittedDocument {
+    let document = json!({
+        "apiVersion": "slipway.dev/v1",
+        "kind": "Resource",
+        "metadata": { "name": format!("applied-{number}") },
+        "spec": { "blueprint": BLUEPRINT },
+    });
+    SubmittedDocument { origin: "bench.yaml".to_owned(), document }
 }

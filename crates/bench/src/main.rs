@@ -13,6 +13,7 @@ mod database;
 mod deletion;
 mod enrol;
 mod freeze;
+mod http;
 mod lists;
 mod machine;
 mod memory;

@@ -106,6 +106,10 @@ impl Plane {
         })
     }
 
+    pub(crate) fn engines(&self) -> Engines {
+        self.engines.clone()
+    }
+
     /// Starts the resource loop and the relay with their shipped pacing.
     pub(crate) fn start(&self, batching: Batching, sweep: Duration) -> Running {
         let (stop, shutdown) = Shutdown::channel();

@@ -179,6 +179,15 @@ impl Client {
         self.decode(self.request(Method::PUT, path).json(body)).await
     }
 
+    /// The same, if nothing is answered.
+    pub(crate) async fn put_silent(
+        &self,
+        path: &[&str],
+        body: &impl Serialize,
+    ) -> Result<(), Error> {
+        self.send(self.request(Method::PUT, path).json(body)).await.map(|_| ())
+    }
+
     /// Posts a verb without a body, such as `retire`.
     pub(crate) async fn invoke<T: DeserializeOwned>(&self, path: &[&str]) -> Result<T, Error> {
         self.decode(self.request(Method::POST, path)).await

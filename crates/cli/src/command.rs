@@ -13,7 +13,7 @@ use crate::demo;
 use crate::error::Error;
 use crate::events::event;
 use crate::exit::EXIT_CODES;
-use crate::files::{apply, export, get, source};
+use crate::files::{apply, export, get, sample, source};
 use crate::nodes::{node, token};
 use crate::operations::{control, explain};
 use crate::placement::cluster;
@@ -63,7 +63,9 @@ pub enum Command {
     /// Write a project as a folder that `apply` takes, without secrets
     #[command(after_help = EXIT_CODES)]
     Export(export::ExportArguments),
-    /// Who declares what from files: list, get
+    /// Print a sample of documents to begin with: `slipway sample > sample.yaml`
+    Sample,
+    /// Who declares what from files: list, get, faults
     #[command(subcommand, after_help = EXIT_CODES)]
     Source(source::SourceCommand),
     /// Who may use the API: create, list, show, rotate, revoke, whoami
@@ -154,6 +156,7 @@ pub(crate) const EXAMPLES: &[&[&str]] = &[
     apply::EXAMPLES,
     get::EXAMPLES,
     export::EXAMPLES,
+    sample::EXAMPLES,
     source::EXAMPLES,
     key::EXAMPLES,
     token::EXAMPLES,
@@ -202,7 +205,7 @@ impl Command {
             Self::Status => control::status(session).await,
             Self::Withheld(page) => control::withheld(session, page).await,
             // These have no session; `run` starts them.
-            Self::Demo(_) | Self::Context(_) | Self::Login(_) => Ok(()),
+            Self::Demo(_) | Self::Context(_) | Self::Login(_) | Self::Sample => Ok(()),
         }
     }
 }

@@ -9,6 +9,7 @@ use crate::context::{Connection, commands, login};
 use crate::demo;
 use crate::error::Error;
 use crate::exit::Exit;
+use crate::files::sample;
 use crate::renderers::Renderers;
 use crate::session::Session;
 use crate::terminal::Terminal;
@@ -30,6 +31,10 @@ pub async fn run_on(
     let outcome = match command {
         // The demo starts its own server.
         Command::Demo(arguments) => demo::run(&arguments, options.output, terminal).await,
+        Command::Sample => {
+            sample::run(terminal);
+            Ok(())
+        }
         // These are about connections, and have none yet.
         Command::Context(command) => commands::run(command, &options, terminal),
         Command::Login(arguments) => login::run(arguments, &options, terminal).await,

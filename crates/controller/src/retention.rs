@@ -1,5 +1,5 @@
-//! The retention loop: removes events, histories, audit entries, plans, and records of
-//! deletions and leaks that were kept long enough, and the middle of histories that are too
+//! The retention loop: removes events, histories, audit entries, plans, records of
+//! deletions and leaks, and faults of files that were kept long enough, and the middle of histories that are too
 //! long. What counts as work is one periodic task, which one
 //! replica claims at a time. The store's statements and the rules in
 //! `slipway_core::events::positions` decide what may be removed.
@@ -48,6 +48,7 @@ struct Pruned {
     plans: u64,
     deletions: u64,
     rollouts: u64,
+    file_faults: u64,
 }
 
 impl RetentionLoop {
@@ -67,6 +68,8 @@ impl RetentionLoop {
     const PLANS: u32 = 20;
     /// Roll-outs likewise.
     const ROLLOUTS: u32 = 5;
+    /// How long the faults of a source are kept that nobody applies any more.
+    const FAULTS: Duration = Duration::from_secs(30 * 24 * 3_600);
     /// The time that one batch may take; with less lease left, none starts.
     const BATCH_LIMIT: Duration = Duration::from_secs(10);
 
@@ -119,6 +122,12 @@ impl RetentionLoop {
             match store.rollouts.rollout_prune(self.retention.audit, Self::ROLLOUTS).await? {
                 0 => break,
                 removed => pruned.rollouts += removed,
+            }
+        }
+        while time_is_left() {
+            match store.files.faults_prune(Self::FAULTS, Self::BATCH).await? {
+                0 => break,
+                removed => pruned.file_faults += removed,
             }
         }
         let mut after = None;

@@ -232,7 +232,8 @@ fn greet(url: &str, admin_key: Option<&str>, kept: Option<&Remembered>) -> std::
                 writeln!(out, "\nThen, in another terminal:\n")?;
             }
         }
-        writeln!(out, "    slipway resource create --handle web-1 --blueprint local-node --wait")?;
+        writeln!(out, "    slipway sample > sample.yaml")?;
+        writeln!(out, "    slipway apply -f sample.yaml --wait")?;
         writeln!(out, "    slipway resource explain web-1")?;
         writeln!(out, "    slipway resource delete web-1 --yes --wait\n")?;
     }

@@ -67,6 +67,7 @@ const TIMES: &[(Role, &str, &[&str])] = &[
     // How long a member may take counts from it.
     (Role::Start, "rollout_members", &["changed_at"]),
     (Role::Happened, "declared_objects", &["updated_at"]),
+    (Role::Happened, "file_faults", &["updated_at"]),
     (Role::Happened, "leak_records", &["found_at", "removal_requested_at", "resolved_at"]),
     (Role::Start, "leak_records", &["last_seen_at"]),
     (Role::Start, "leak_suspicions", &["first_seen_at", "last_seen_at"]),

@@ -116,8 +116,36 @@ impl fmt::Display for ObjectReference {
 pub struct ApplySource {
     pub name: String,
     pub objects: i64,
+    /// How many files or documents its last apply could not apply.
+    #[serde(default)]
+    pub faults: i64,
     /// When something that it declared was written last.
     pub updated_at: String,
+}
+
+/// Why something in a file was not applied: the file cannot be read, or a document of it was
+/// refused.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FileFault {
+    pub file: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<u32>,
+    /// Stable, snake_case.
+    pub code: String,
+    pub message: String,
+}
+
+/// `PUT /api/v1/apply-sources/{source}/faults`: what the apply that ends now could not apply.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PutFaults {
+    /// The first 100; texts are cut after 512 characters.
+    #[schema(max_items = 100)]
+    pub faults: Vec<FileFault>,
+    /// How many there were.
+    #[serde(default)]
+    pub total: u32,
 }
 
 /// An object that a source declared and that exists.

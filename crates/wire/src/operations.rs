@@ -109,6 +109,9 @@ pub struct InstallationStatus {
     /// Keys that the deletion brake stopped.
     #[serde(default)]
     pub brakes: Vec<String>,
+    /// How many files or documents the last apply of a source could not apply, by source.
+    #[serde(default)]
+    pub file_faults: BTreeMap<String, u64>,
     /// Deletions whose grace lasts.
     #[serde(default)]
     pub scheduled_deletions: u64,

@@ -52,7 +52,8 @@ pub async fn declare(
 }
 
 /// Accepts or refuses each of many declarations, each as if it were alone; few commits for
-/// all of them. `beside` is written with the declaration of the same number.
+/// all of them, so that a crash leaves none or all of a commit. `beside` is written with the
+/// declaration of the same number.
 pub async fn declare_all(
     context: &Context,
     caller: &Caller,

@@ -5,10 +5,12 @@
 //! ([`slipway_core::files::fields::plan`]) says what a document changes; the use-case of the
 //! kind makes the change, and the same transaction records which fields the source wrote.
 //!
-//! *Guarantees.* One object is one transaction: a refusal or a crash leaves every other
-//! object as it is, and applying again does the rest. A change names the revision that was
-//! read, so a change that came in between is read again and never overwritten unseen. What
-//! agrees already is not written.
+//! *Guarantees.* Each object is written whole or not at all, with who declared it: a refusal or
+//! a crash leaves every other object as it is, and applying again does the rest. The new
+//! resources of a request share one transaction, in which each is decided and refused by itself
+//! ([`declare::declare_all`]); every other object has a transaction of its own. A change names
+//! the revision that was read, so a change that came in between is read again and never
+//! overwritten unseen. What agrees already is not written.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -24,7 +26,7 @@ use slipway_core::files::write::{self, DeclaredObject};
 use slipway_core::secret::Secret;
 
 use super::declared::Known;
-use super::kind::{self, Desired, Document, Live};
+use super::kind::{self, Applier, Desired, Document, Live};
 use super::kinds::resource::declaration;
 use super::port::Beside;
 use crate::access::authorise::{Caller, Operation, authorise};
@@ -170,7 +172,7 @@ impl Run {
         }
         let wanted: Vec<Address> =
             documents.iter().map(|(_, document)| document.address.clone()).collect();
-        let known = match Known::read(context, caller, kind, &wanted).await {
+        let known = match Known::read(Applier { context, caller }, kind, &wanted).await {
             Ok(known) => known,
             Err(error) if is_of_all(&error) => return Err(error),
             Err(error) => {
@@ -296,8 +298,10 @@ pub async fn release(
         origin: String::new(),
     };
     let addresses = std::slice::from_ref(address);
-    let known = Known::read(context, caller, address.kind, addresses).await?;
-    if known.mine(address, source).is_some() {
+    let known = Known::read(Applier { context, caller }, address.kind, addresses).await?;
+    // Of something on its way out nothing is left to take back.
+    let stays = known.live(address).is_some_and(|live| !live.leaving);
+    if stays && known.mine(address, source).is_some() {
         one.apply(&document, &known, &BTreeSet::new(), &BTreeSet::new()).await?;
     }
     let (files, path) = (&context.stores.files, address.path());
@@ -338,7 +342,11 @@ struct One<'a> {
     options: &'a Options,
 }
 
-impl One<'_> {
+impl<'a> One<'a> {
+    fn by(&self) -> Applier<'a> {
+        Applier { context: self.context, caller: self.caller }
+    }
+
     async fn apply(
         self,
         document: &Document,
@@ -361,7 +369,7 @@ impl One<'_> {
             }
             let address = std::slice::from_ref(&document.address);
             let kind = document.address.kind;
-            let again = Known::read(self.context, self.caller, kind, address).await?;
+            let again = Known::read(self.by(), kind, address).await?;
             result = self.attempt(document, &again, early).await;
         }
         result
@@ -381,7 +389,7 @@ impl One<'_> {
             if live.leaving {
                 return Err(leaving(address).into());
             }
-            kind.verify(self.context, self.caller, document, live, mine).await?;
+            kind.verify(self.by(), document, live, mine).await?;
         }
         let fields = live.as_ref().map(|live| &live.fields);
         let outcome = plan(fields, &document.fields(), mine, &others, &kind.terms(), *force)?;
@@ -411,9 +419,9 @@ impl One<'_> {
             None
         } else {
             let context = &self.beside(rows).await;
-            let kind = kind::of(document.address.kind);
-            let made = kind.create(context, self.caller, document).await;
-            allowed(made)?.and_then(|made| made.secret)
+            let by = Applier { context, ..self.by() };
+            let made = kind::of(document.address.kind).create(by, document).await;
+            allowed(made)?.flatten()
         };
         let applied = Applied { verdict: Verdict::Created, changes: outcome.changes, secret };
         Ok(Done { applied, settled: Vec::new() })
@@ -427,9 +435,10 @@ impl One<'_> {
         rows: Vec<DeclaredObject>,
     ) -> Result<Done, Error> {
         let context = &self.beside(rows).await;
-        let wanted = Desired { document, live, target: &outcome.target, changes: &outcome.changes };
         let kind = kind::of(document.address.kind);
-        allowed(kind.change(context, self.caller, wanted).await)?;
+        let (Outcome { target, changes, .. }, defaults) = (&outcome, &kind.terms().defaults);
+        let wanted = Desired { document, live, target, changes, defaults };
+        allowed(kind.change(Applier { context, ..self.by() }, wanted).await)?;
         let applied = Applied { verdict: Verdict::Changed, changes: outcome.changes, secret: None };
         Ok(Done { applied, settled: Vec::new() })
     }

@@ -8,9 +8,7 @@ use slipway_core::files::write::DeclaredObject;
 use slipway_core::ids::ProjectId;
 use uuid::Uuid;
 
-use super::kind::{self, Live};
-use super::kinds::rows;
-use crate::access::authorise::Caller;
+use super::kind::{self, Applier, Live};
 use crate::{Context, Error};
 
 /// What is known of the objects of one kind.
@@ -23,8 +21,7 @@ pub(super) struct Known {
 
 impl Known {
     pub(super) async fn read(
-        context: &Context,
-        caller: &Caller,
+        by: Applier<'_>,
         kind: DocumentKind,
         wanted: &[Address],
     ) -> Result<Self, Error> {
@@ -32,12 +29,12 @@ impl Known {
         // the one that was read, or is found with its owner by the next attempt.
         let paths: Vec<String> = wanted.iter().map(Address::path).collect();
         let mut declared: BTreeMap<String, Vec<DeclaredObject>> = BTreeMap::new();
-        for row in context.stores.files.declared_at(kind, &paths).await? {
+        for row in by.context.stores.files.declared_at(kind, &paths).await? {
             declared.entry(row.address.path()).or_default().push(row);
         }
-        let live = kind::of(kind).live(context, caller, wanted).await?;
+        let live = kind::of(kind).live(by, wanted).await?;
         let live = live.into_iter().map(|live| (live.address.clone(), live)).collect();
-        let projects = rows::projects(context, caller, wanted).await?;
+        let projects = by.projects(wanted).await?;
         Ok(Self { live, rows: declared, projects })
     }
 
@@ -63,17 +60,12 @@ impl Known {
 
     /// The project that an object is in, if it exists.
     pub(super) fn project(&self, address: &Address) -> Option<ProjectId> {
-        let name = match address.kind {
-            DocumentKind::Placement => Some(&address.name),
-            _ => address.project.as_ref(),
-        };
-        name.and_then(|name| self.projects.get(name).copied())
+        address.home().and_then(|name| self.projects.get(name).copied())
     }
 
     /// Whether the project exists that an object is in, if it is in one.
     pub(super) fn has_project(&self, address: &Address) -> bool {
-        let in_project = address.project.is_some() || address.kind == DocumentKind::Placement;
-        !in_project || self.project(address).is_some()
+        address.home().is_none() || self.project(address).is_some()
     }
 
     /// The row of an object after an apply. A new object gets its id from its creation.
@@ -85,10 +77,9 @@ impl Known {
         fields: Fields,
         origin: &str,
     ) -> DeclaredObject {
-        // An assignment and a placement have the id of their project.
-        let in_project = matches!(address.kind, DocumentKind::Assignment | DocumentKind::Placement);
         let project = self.project(address);
-        let made = project.filter(|_| in_project).map_or_else(Uuid::nil, |id| id.as_uuid());
+        let own = project.filter(|_| address.kind.is_of_project());
+        let made = own.map_or_else(Uuid::nil, |id| id.as_uuid());
         DeclaredObject {
             id: context.entropy.uuid(),
             source: source.to_owned(),

@@ -3,9 +3,11 @@
 use async_trait::async_trait;
 use serde_json::{Map, Value};
 use slipway_core::catalog::blueprint::{PublishedVersion, SubmittedContent};
+use slipway_core::error::ErrorKind;
 use slipway_core::files::document::{Address, DocumentKind};
 use slipway_core::files::fields::{Change, Fields, Terms, flatten};
-use slipway_core::ids::{ProjectId, Revision};
+use slipway_core::ids::{DeletionId, ProjectId, Revision};
+use slipway_core::kind::Kind;
 use slipway_core::precondition::Expected;
 use slipway_core::secret::Secret;
 use std::collections::BTreeMap;
@@ -47,12 +49,13 @@ impl Document {
     }
 
     /// A text of the spec.
-    pub(super) fn text(&self, name: &str) -> Option<String> {
-        self.spec.get(name).and_then(Value::as_str).map(str::to_owned)
+    pub(super) fn text(&self, name: &str) -> Option<&str> {
+        self.spec.get(name).and_then(Value::as_str)
     }
 
+    /// A text that the schema of the kind requires.
     pub(super) fn required(&self, name: &str) -> String {
-        self.text(name).unwrap_or_default()
+        self.text(name).unwrap_or_default().to_owned()
     }
 }
 
@@ -63,9 +66,11 @@ pub(super) fn version_path(version: &str) -> String {
     format!("spec.versions.{version}")
 }
 
-/// A text among fields.
-pub(super) fn text<'f>(fields: &'f Fields, name: &str) -> Option<&'f str> {
-    fields.get(&format!("spec.{name}"))?.as_str()
+/// Who applies, and what it is applied to: every function of a kind gets it.
+#[derive(Debug, Clone, Copy)]
+pub struct Applier<'a> {
+    pub context: &'a Context,
+    pub caller: &'a Caller,
 }
 
 /// An object as it is.
@@ -85,6 +90,50 @@ pub struct Live {
 }
 
 impl Live {
+    /// A row whose name alone says which object it is.
+    pub(super) fn row<K: Kind>(
+        kind: DocumentKind,
+        name: impl Into<String>,
+        row: &K,
+        fields: Fields,
+    ) -> Self {
+        Self::at(&Address::new(kind, name), row, fields)
+    }
+
+    /// The row at this address.
+    pub(super) fn at<K: Kind>(address: &Address, row: &K, fields: Fields) -> Self {
+        Self {
+            address: address.clone(),
+            subject_id: row.id().into(),
+            project_id: None,
+            revision: Some(row.revision()),
+            fields,
+            versions: Vec::new(),
+            leaving: false,
+        }
+    }
+
+    /// Something that a project has; without an id of its own it has that of the project.
+    pub(super) fn of_project(address: &Address, project: ProjectId, fields: Fields) -> Self {
+        Self {
+            address: address.clone(),
+            subject_id: project.as_uuid(),
+            project_id: Some(project),
+            revision: None,
+            fields,
+            versions: Vec::new(),
+            leaving: false,
+        }
+    }
+
+    pub(super) fn within(self, project_id: Option<ProjectId>) -> Self {
+        Self { project_id, ..self }
+    }
+
+    pub(super) fn leaving(self, deletion: Option<DeletionId>) -> Self {
+        Self { leaving: deletion.is_some(), ..self }
+    }
+
     pub(super) fn expected(&self) -> Expected {
         self.revision.map_or(Expected::Any, Expected::Exactly)
     }
@@ -98,6 +147,8 @@ pub struct Desired<'a> {
     /// The object afterwards.
     pub target: &'a Fields,
     pub changes: &'a [Change],
+    /// What a field is that goes.
+    pub defaults: &'a Fields,
 }
 
 impl Desired<'_> {
@@ -109,48 +160,51 @@ impl Desired<'_> {
         })
     }
 
-    /// The text that a field gets, if it changes; empty if it goes.
+    /// The value that a field of the spec gets, if it changes; its default if it goes.
+    pub(super) fn value(&self, name: &str) -> Option<&Value> {
+        let path = format!("spec.{name}");
+        let value = || self.target.get(&path).or(self.defaults.get(&path)).unwrap_or(&Value::Null);
+        self.changes(&path).then(value)
+    }
+
+    /// The same as a text; empty if it goes and has no default.
     pub(super) fn text(&self, name: &str) -> Option<&str> {
-        let changes = self.changes(&format!("spec.{name}"));
-        changes.then(|| text(self.target, name).unwrap_or_default())
+        self.value(name).map(|value| value.as_str().unwrap_or_default())
+    }
+
+    /// The id of the object, as use-cases take it.
+    pub(super) fn id(&self) -> String {
+        self.live.subject_id.to_string()
     }
 }
 
-/// What only the answer to its creation has.
-#[derive(Debug, Default)]
-pub struct Created {
-    pub secret: Option<Secret>,
-}
-
-/// A kind of document. Creates and changes call the use-cases of its room, which authorise,
-/// decide and audit.
+/// A kind of document: its schema is the type of its spec on the wire, its rules on fields are
+/// its [`Terms`], and three functions read, create and change its objects. Creates and changes
+/// call the use-cases of its room, which authorise, decide and audit.
 #[async_trait]
 pub trait FileKind: Send + Sync {
-    fn terms(&self) -> Terms;
+    /// The refusal if there is no such object.
+    fn missing(&self) -> ErrorKind;
+
+    fn terms(&self) -> Terms {
+        Terms::default()
+    }
 
     /// The objects that a document refers to.
-    fn needs(&self, document: &Document) -> Vec<Address>;
+    fn needs(&self, _document: &Document) -> Vec<Address> {
+        Vec::new()
+    }
 
-    /// Those of these objects that exist and that the caller may see, by one read.
-    async fn live(
-        &self,
-        context: &Context,
-        caller: &Caller,
-        wanted: &[Address],
-    ) -> Result<Vec<Live>, Error>;
+    /// Those of these objects that exist and that the caller may see, by a few reads for all.
+    async fn live(&self, by: Applier<'_>, wanted: &[Address]) -> Result<Vec<Live>, Error>;
 
-    async fn create(
-        &self,
-        context: &Context,
-        caller: &Caller,
-        document: &Document,
-    ) -> Result<Created, Error>;
+    /// Answers what only the answer to its creation has.
+    async fn create(&self, by: Applier<'_>, document: &Document) -> Result<Option<Secret>, Error>;
 
     /// Checks what no difference of fields shows.
     async fn verify(
         &self,
-        _context: &Context,
-        _caller: &Caller,
+        _by: Applier<'_>,
         _document: &Document,
         _live: &mut Live,
         _mine: Option<&Fields>,
@@ -158,12 +212,10 @@ pub trait FileKind: Send + Sync {
         Ok(())
     }
 
-    async fn change(
-        &self,
-        context: &Context,
-        caller: &Caller,
-        wanted: Desired<'_>,
-    ) -> Result<(), Error>;
+    /// Not called for a kind whose fields are all fixed.
+    async fn change(&self, _by: Applier<'_>, _wanted: Desired<'_>) -> Result<(), Error> {
+        Ok(())
+    }
 }
 
 /// The kind of a document.

@@ -7,6 +7,7 @@ pub mod port;
 
 pub mod apply;
 mod declared;
+pub mod faults;
 pub mod kind;
 mod kinds;
 pub mod read;

@@ -1,8 +1,11 @@
-//! The store of the files domain: who declared which fields of an object.
+//! The store of the files domain: who declared which fields of an object, and what could not
+//! be applied.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use slipway_core::files::document::DocumentKind;
+use slipway_core::files::fault::Faults;
 use slipway_core::files::write::DeclaredObject;
 use slipway_core::ids::ProjectId;
 use slipway_core::time::Timestamp;
@@ -26,8 +29,17 @@ pub struct Beside {
 pub struct Source {
     pub name: String,
     pub objects: i64,
+    /// How many files or documents its last apply could not apply.
+    pub faults: i64,
     /// When a row of it was written last.
     pub updated_at: Timestamp,
+}
+
+/// A source that could not apply everything.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SourceFaults {
+    pub source: String,
+    pub total: u64,
 }
 
 /// A row with the time at which it was written.
@@ -66,7 +78,28 @@ pub trait FilesStore, intercepted by FilesIntercept {
         project: Option<ProjectId>,
     ) -> Result<bool, Error>;
 
-    /// Every source that declared something, by name, after this one.
+    /// Replaces what the last apply of a source could not apply, as keys of one project, or of
+    /// all, record it.
+    async fn faults_put(
+        &self,
+        source: &str,
+        project: Option<ProjectId>,
+        faults: &Faults,
+    ) -> Result<(), Error>;
+
+    /// What keys of this project recorded of a source, or all keys.
+    async fn faults_of(&self, source: &str, project: Option<ProjectId>) -> Result<Faults, Error>;
+
+    /// Sources that have faults, by name.
+    async fn faults_list(&self, limit: u32) -> Result<Vec<SourceFaults>, Error>;
+
+    /// Removes faults that nobody recorded again for this long; answers how many sources.
+    async fn faults_prune(&self, keep: Duration, limit: u32) -> Result<u64, Error>;
+
+    /// Whether a source declares something, of one project or of all.
+    async fn source_exists(&self, source: &str, project: Option<ProjectId>) -> Result<bool, Error>;
+
+    /// Every source that declared something or could not, by name, after this one.
     async fn source_page(
         &self,
         project: Option<ProjectId>,

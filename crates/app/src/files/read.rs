@@ -8,7 +8,8 @@ use slipway_core::files::write::DeclaredObject;
 use uuid::Uuid;
 
 use super::apply::MOST_DOCUMENTS;
-use super::kind::{self, Live};
+use super::faults;
+use super::kind::{self, Applier, Live};
 use super::port::{Declared, Source};
 use crate::access::authorise::{Caller, Operation, authorise};
 use crate::broker::declare::DEFAULT_PROJECT;
@@ -40,7 +41,7 @@ pub async fn documents(
         let of_kind = wanted.iter().filter(|address| address.kind == *kind);
         let of_kind: Vec<Address> = of_kind.cloned().collect();
         if !of_kind.is_empty() {
-            let live = kind::of(*kind).live(context, caller, &of_kind).await?;
+            let live = kind::of(*kind).live(Applier { context, caller }, &of_kind).await?;
             found.extend(live.into_iter().map(|live| (live.address.clone(), live)));
         }
     }
@@ -66,8 +67,10 @@ pub async fn declared(
     check_source(source)?;
     let rows = context.stores.files.declared_page(source, caller.project, page).await?;
     if page.after.is_none() && rows.items.is_empty() && rows.quarantined.is_empty() {
-        let message = format!("source `{source}` declared nothing; see `slipway source list`");
-        return Err(Refusal::new(ErrorKind::SourceNotFound, message).into());
+        // One that has nothing but faults is known.
+        if context.stores.files.faults_of(source, caller.project).await?.is_empty() {
+            return Err(faults::unknown(source).into());
+        }
     }
     let mut items = Vec::with_capacity(rows.items.len());
     for kind in DocumentKind::ALL {
@@ -77,7 +80,7 @@ pub async fn declared(
             continue;
         }
         let wanted: Vec<Address> = of_kind.iter().map(|(row, _)| row.address.clone()).collect();
-        let live = match kind::of(*kind).live(context, caller, &wanted).await {
+        let live = match kind::of(*kind).live(Applier { context, caller }, &wanted).await {
             // A kind that the caller may not read is not in its list.
             Err(error) if error.kind() == ErrorKind::Forbidden => continue,
             live => live?,

@@ -8,6 +8,7 @@ use slipway_core::placement::cluster::Cluster;
 use crate::access::authorise::{Caller, Operation, authorise};
 use crate::deletion::leaks;
 use crate::deletion::port::Scheduled;
+use crate::files::port::SourceFaults;
 use crate::kind::ShowDeleted;
 use crate::operations::port::Counts;
 use crate::ports::store::Page;
@@ -20,6 +21,8 @@ pub struct Status {
     pub leaks: BTreeMap<String, u64>,
     /// Keys that the deletion brake stopped, by name.
     pub brakes: Vec<String>,
+    /// Sources whose last apply could not apply everything, and how much.
+    pub file_faults: Vec<SourceFaults>,
     pub scheduled: Scheduled,
     /// Each with the wait of its longest due row.
     pub clusters: Vec<(Cluster, Option<Duration>)>,
@@ -27,6 +30,8 @@ pub struct Status {
 
 /// More clusters are not shown; `slipway cluster list` has all.
 const CLUSTERS: u32 = 200;
+/// `slipway source list` has all.
+const SOURCES: u32 = 20;
 /// `slipway brake list` has all.
 const BRAKES: u32 = 20;
 
@@ -46,6 +51,7 @@ pub async fn status(context: &Context, caller: &Caller) -> Result<Status, Error>
         counts: stores.operations.counts(context.settings.claimed_within).await?,
         leaks: leaks::open_counts(context).await?,
         brakes: brakes.into_iter().map(|brake| brake.name).collect(),
+        file_faults: stores.files.faults_list(SOURCES).await?,
         scheduled: stores.deletion.deletion_scheduled().await?,
         clusters: clusters
             .items

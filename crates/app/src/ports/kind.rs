@@ -47,6 +47,16 @@ pub trait KindIntercept: std::fmt::Debug + Send + Sync {
 
     /// Called before every forwarded method.
     async fn enter(&self) {}
+
+    /// Called before a decision about this kind; an error refuses it.
+    async fn before_decision(&self, _kind: &'static str) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// Called after a decision that was not refused; an error loses its answer.
+    async fn after_decision(&self, _kind: &'static str) -> Result<(), Error> {
+        Ok(())
+    }
 }
 
 #[cfg(feature = "testing")]
@@ -69,7 +79,9 @@ impl<T: KindIntercept, K: StoredKind> KindStore<K> for T {
 
     async fn decide(&self, key: &K::Key, rule: &mut Rule<'_, K::Snapshot>) -> Result<(), Error> {
         self.enter().await;
-        K::store(self.inner()).decide(key, rule).await
+        self.before_decision(K::KIND).await?;
+        K::store(self.inner()).decide(key, rule).await?;
+        self.after_decision(K::KIND).await
     }
 
     async fn decide_deletion(
@@ -80,6 +92,8 @@ impl<T: KindIntercept, K: StoredKind> KindStore<K> for T {
         rule: &mut Rule<'_, Doored<K::Snapshot>>,
     ) -> Result<(), Error> {
         self.enter().await;
-        K::store(self.inner()).decide_deletion(key, subject, input, rule).await
+        self.before_decision(K::KIND).await?;
+        K::store(self.inner()).decide_deletion(key, subject, input, rule).await?;
+        self.after_decision(K::KIND).await
     }
 }

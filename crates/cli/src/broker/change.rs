@@ -2,20 +2,25 @@
 //! read it.
 
 use std::collections::BTreeMap;
+use std::time::Instant;
 
 use clap::Args;
 use serde_json::{Map, Value};
 use slipway_wire::broker::{FieldChange, Replace, Resource, UpdateResource, UpdatedResource};
 
 use super::resource::show_after;
+use super::select::select;
 use super::target::{Gone, TargetArguments, find};
 use crate::arguments::{WaitArguments, distinct, parse_pair};
 use crate::catalog::parameters;
+use crate::complete;
 use crate::error::Error;
-use crate::kind::{Detail, Facts};
+use crate::exit::Exit;
+use crate::kind::{Cells, Detail, Facts, Row};
+use crate::output::{dash_if_empty, or_dash};
 use crate::session::Session;
 use crate::terminal::clean;
-use crate::wait::Goal;
+use crate::wait::{Goal, wait_for};
 
 /// Version and parameters; what is not given stays.
 #[derive(Debug, Clone, Args)]
@@ -67,12 +72,24 @@ impl ChangeArguments {
 
 #[derive(Debug, Clone, Args)]
 pub struct UpdateArguments {
-    #[command(flatten)]
-    target: TargetArguments,
+    /// Handle, id or beginning of the id of the resource
+    #[arg(
+        value_name = "RESOURCE",
+        required_unless_present = "selector",
+        conflicts_with = "selector",
+        add = complete::names("resource")
+    )]
+    target: Option<String>,
+    /// All with this label in effect; given several times, with all of them
+    #[arg(short = 'l', long = "selector", value_name = "KEY[=VALUE]")]
+    selector: Vec<String>,
+    /// The project of the handle or of the selector (name, id or beginning of the id)
+    #[arg(long, add = complete::names("project"))]
+    project: Option<String>,
     #[command(flatten)]
     change: ChangeArguments,
     /// A label to set; the others stay
-    #[arg(short, long = "label", value_name = "KEY=VALUE", value_parser = parse_pair)]
+    #[arg(long = "label", value_name = "KEY=VALUE", value_parser = parse_pair)]
     labels: Vec<(String, String)>,
     /// A label to take away
     #[arg(long, value_name = "KEY")]
@@ -92,33 +109,144 @@ pub(crate) async fn update(
     session: &mut Session<'_>,
     arguments: UpdateArguments,
 ) -> Result<(), Error> {
-    let UpdateArguments { target, change, labels, remove_label, dry_run, yes, wait } = arguments;
-    if change.is_empty() && labels.is_empty() && remove_label.is_empty() {
+    let UpdateArguments { target, selector, project, dry_run, yes, wait, .. } = arguments.clone();
+    if arguments.is_empty() {
         let problem = "nothing to change is given: give --parameter, --unset, --version, --label or --remove-label";
         return Err(Error::Usage(problem.to_owned()));
     }
     session.terminal.can_agree(yes || dry_run)?;
+    let Some(target) = target else {
+        let found = select(&session.client, &selector, project.as_deref()).await?;
+        return update_all(session, &arguments, found).await;
+    };
+    let target = TargetArguments { target, project };
     let resource = find(&session.client, &target, Gone::Refused).await?;
-    let (version, parameters) = change.resolve(session, &resource).await?;
-    let labels = relabelled(&resource, labels, &remove_label)?;
-    let body = UpdateResource { version, parameters, labels };
-    let path = ["resources", resource.id.as_str()];
-    let revision = Some(resource.revision);
-    let dry = [("dry_run", "true".to_owned())];
-    let shown: UpdatedResource = session.client.patch_where(&path, &dry, &body, revision).await?;
+    let planned = Planned::of(session, &arguments, resource).await?;
     if dry_run {
-        session.show_details(&shown);
+        session.show_details(&planned.shown);
         return Ok(());
     }
-    let handle = clean(&shown.resource.handle);
-    if shown.changes.is_empty() {
+    let handle = clean(&planned.shown.resource.handle);
+    if planned.shown.changes.is_empty() {
         session.terminal.say(&format!("nothing to do: `{handle}` is declared so already"));
-        return show_after(session, shown.resource, Goal::Ready, &wait).await;
+        return show_after(session, planned.shown.resource, Goal::Ready, &wait).await;
     }
-    session.terminal.say(&difference(&shown.changes));
+    session.terminal.say(&difference(&planned.shown.changes));
     session.terminal.agree(yes, &format!("Change `{handle}` so, in place?"))?;
-    let updated: UpdatedResource = session.client.patch(&path, &body, revision).await?;
+    let updated = planned.apply(session).await?;
     show_after(session, updated.resource, Goal::Ready, &wait).await
+}
+
+impl UpdateArguments {
+    fn is_empty(&self) -> bool {
+        self.change.is_empty() && self.labels.is_empty() && self.remove_label.is_empty()
+    }
+}
+
+/// An update that the server accepts, of the revision that was read.
+struct Planned {
+    body: UpdateResource,
+    id: String,
+    revision: i64,
+    /// The resource with what would change.
+    shown: UpdatedResource,
+}
+
+impl Planned {
+    async fn of(
+        session: &Session<'_>,
+        arguments: &UpdateArguments,
+        resource: Resource,
+    ) -> Result<Self, Error> {
+        let UpdateArguments { change, labels, remove_label, .. } = arguments.clone();
+        let (version, parameters) = change.resolve(session, &resource).await?;
+        let labels = relabelled(&resource, labels, &remove_label)?;
+        let body = UpdateResource { version, parameters, labels };
+        let (path, dry) = (["resources", resource.id.as_str()], [("dry_run", "true".to_owned())]);
+        let revision = resource.revision;
+        let shown = session.client.patch_where(&path, &dry, &body, Some(revision)).await?;
+        Ok(Self { body, id: resource.id, revision, shown })
+    }
+
+    /// Refused if somebody wrote the resource since it was shown.
+    async fn apply(&self, session: &Session<'_>) -> Result<UpdatedResource, Error> {
+        session.client.patch(&["resources", &self.id], &self.body, Some(self.revision)).await
+    }
+}
+
+/// Updates what a selector found: the difference of each is shown, one question is asked. If
+/// one of them would be refused, none is changed.
+async fn update_all(
+    session: &mut Session<'_>,
+    arguments: &UpdateArguments,
+    found: Vec<Resource>,
+) -> Result<(), Error> {
+    let (mut planned, mut refused) = (Vec::new(), Vec::new());
+    for resource in found {
+        let handle = resource.handle.clone();
+        match Planned::of(session, arguments, resource).await {
+            Ok(one) => planned.push(one),
+            Err(Error::Problem(problem)) => {
+                refused.push(format!("`{handle}`: {}", problem.message));
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    if !refused.is_empty() {
+        let message = format!("nothing was changed; {}", refused.join("; "));
+        let (code, errors) = ("selection_refused", Vec::new());
+        return Err(Error::Faults { code, message, errors, exit: Exit::Refused });
+    }
+    if arguments.dry_run {
+        let shown: Vec<_> = planned.into_iter().map(|one| one.shown).collect();
+        session.show_all(&shown, "resources");
+        return Ok(());
+    }
+    let (planned, so_already): (Vec<_>, Vec<_>) =
+        planned.into_iter().partition(|one| !one.shown.changes.is_empty());
+    let count = planned.len();
+    if !so_already.is_empty() {
+        let already = so_already.len();
+        session.terminal.say(&format!("{already} of {} are declared so already", already + count));
+    }
+    for Planned { shown, .. } in &planned {
+        let difference = difference(&shown.changes).replace('\n', "\n  ");
+        session.terminal.say(&format!("{}\n  {difference}", clean(&shown.resource.handle)));
+    }
+    if count == 0 {
+        return Ok(());
+    }
+    let question = match count {
+        1 => "Change this resource so, in place?".to_owned(),
+        count => format!("Change these {count} resources so, in place?"),
+    };
+    session.terminal.agree(arguments.yes, &question)?;
+    let (mut updated, mut stopped) = (Vec::new(), None);
+    for one in &planned {
+        match one.apply(session).await {
+            Ok(done) => updated.push(done),
+            Err(error) => {
+                stopped = Some((clean(&one.shown.resource.handle), error));
+                break;
+            }
+        }
+    }
+    if stopped.is_none() && arguments.wait.wait {
+        let started = Instant::now();
+        for one in &mut updated {
+            let left = arguments.wait.timeout.saturating_sub(started.elapsed());
+            let (client, terminal) = (&session.client, &mut *session.terminal);
+            wait_for(client, &one.resource, Goal::Ready, left, terminal).await?;
+            one.resource = client.get(&["resources", &one.resource.id]).await?;
+        }
+    }
+    session.show_all(&updated, "resources");
+    let Some((handle, error)) = stopped else { return Ok(()) };
+    session.terminal.say(&format!(
+        "{} of {count} were changed; `{handle}` was refused, and what comes after it was not asked for",
+        updated.len(),
+    ));
+    Err(error)
 }
 
 /// All labels afterwards; `None` if none is given.
@@ -190,6 +318,17 @@ fn difference(changes: &[FieldChange]) -> String {
         before.into_iter().chain(after)
     });
     lines.collect::<Vec<_>>().join("\n")
+}
+
+impl Row for UpdatedResource {
+    fn cells(&self) -> Cells {
+        vec![
+            ("HANDLE", self.resource.handle.clone()),
+            ("PROJECT", or_dash(self.resource.project.as_deref())),
+            ("PHASE", self.resource.phase.clone()),
+            ("CHANGES", dash_if_empty(difference(&self.changes).replace('\n', ", "))),
+        ]
+    }
 }
 
 impl Detail for UpdatedResource {

@@ -107,9 +107,10 @@ pub enum ResourceCommand {
     },
     /// Show one resource
     Get(TargetArguments),
-    /// Change parameters, version or labels of a resource, in place
+    /// Change parameters, version or labels of a resource, or of all that have some labels, in place
     ///
-    /// Shows the difference first, and asks. What cannot be changed in place is refused;
+    /// Shows the difference first, and asks once. With a selector, none is changed if one of
+    /// them would be refused. What cannot be changed in place is refused;
     /// `slipway resource replace` makes the resource anew.
     // Here `--version` is the version of the blueprint.
     #[command(disable_version_flag = true)]
@@ -275,6 +276,7 @@ pub(crate) const EXAMPLES: &[&str] = &[
     "slipway resource update web-1 --version v2 --dry-run",
     "slipway resource update web-1 --param size=3 --label tier=db --yes --wait",
     "slipway resource update web-1 --unset size --remove-label team --yes",
+    "slipway resource update -l team=a --project shop --param size=3 --yes",
     "slipway resource relabel web-1 -l tier=web -l team=blue",
     "slipway resource relabel web-1 --add tier=db --remove team",
     "slipway resource delete web-1 --reason replaced",

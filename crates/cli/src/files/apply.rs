@@ -4,8 +4,9 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use clap::Args;
+use slipway_core::files::fault::MOST_FAULTS;
 use slipway_wire::broker::Resource;
-use slipway_wire::files::{AppliedDocument, Apply};
+use slipway_wire::files::{AppliedDocument, Apply, FileFault, PutFaults};
 use slipway_wire::problem::FieldError;
 
 use super::changes::{self, Line};
@@ -167,6 +168,8 @@ pub(crate) async fn run(session: &mut Session<'_>, arguments: ApplyArguments) ->
     let begun = Instant::now();
     let lines = declared.send(session, false).await?;
     show(session, &lines);
+    let faults = faults(&declared, &lines);
+    record(session, &declared, &faults).await?;
     let pruned = match arguments.prune {
         true => {
             let limit = arguments.wait.wait.then_some(arguments.wait.timeout);
@@ -177,7 +180,7 @@ pub(crate) async fn run(session: &mut Session<'_>, arguments: ApplyArguments) ->
     if arguments.wait.wait {
         wait(session, &lines, begun, &arguments).await?;
     }
-    let faults: Vec<_> = faults(&declared, &lines).into_iter().chain(pruned).collect();
+    let faults: Vec<_> = faults.into_iter().chain(pruned).collect();
     if faults.is_empty() {
         return Ok(());
     }
@@ -195,6 +198,43 @@ pub(super) fn show(session: &mut Session<'_>, lines: &[Line]) {
             session.terminal.print(&text);
         }
     }
+}
+
+/// Tells the server what was not applied, for `slipway source` and `slipway status`; without
+/// any fault, it forgets those of the apply before.
+pub(super) async fn record(
+    session: &Session<'_>,
+    declared: &Declared,
+    faults: &[FieldError],
+) -> Result<(), Error> {
+    let body = PutFaults {
+        faults: faults.iter().take(MOST_FAULTS).map(file_fault).collect(),
+        total: u32::try_from(faults.len()).unwrap_or(u32::MAX),
+    };
+    let path = ["apply-sources", declared.source.as_str(), "faults"];
+    match session.client.put_silent(&path, &body).await {
+        // The server is older than this command.
+        Err(error) if error.exit() == Exit::NotFound => Ok(()),
+        recorded => recorded,
+    }
+}
+
+/// The place of a fault is `FILE:LINE`, with the object behind it if that is known.
+fn file_fault(fault: &FieldError) -> FileFault {
+    let (place, object) = match fault.field.split_once(": ") {
+        Some((place, object)) => (place, Some(object)),
+        None => (fault.field.as_str(), None),
+    };
+    let numbered = place.rsplit_once(':').and_then(|(file, line)| Some((file, line.parse().ok()?)));
+    let (file, line) = match numbered {
+        Some((file, line)) => (file, Some(line)),
+        None => (place, None),
+    };
+    let message = match object {
+        Some(object) => format!("{object}: {}", fault.message),
+        None => fault.message.clone(),
+    };
+    FileFault { file: file.to_owned(), line, code: fault.code.clone(), message }
 }
 
 /// What could not be read, and what was refused.
@@ -229,4 +269,23 @@ async fn wait(
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fault_has_its_file_its_line_and_its_object() {
+        let fault = |field: &str| {
+            let (code, message) = ("invalid_input".to_owned(), "is wrong".to_owned());
+            file_fault(&FieldError { field: field.to_owned(), code, message })
+        };
+        let whole = fault("a/b.yaml:3: Resource web");
+        assert_eq!((whole.file.as_str(), whole.line), ("a/b.yaml", Some(3)));
+        assert_eq!(whole.message, "Resource web: is wrong");
+        let plain = fault("a.yaml");
+        assert_eq!((plain.file.as_str(), plain.line), ("a.yaml", None));
+        assert_eq!(plain.message, "is wrong");
+    }
 }

@@ -115,6 +115,10 @@ async fn wait(
     }
 }
 
+fn is_of_project(object: &ObjectReference) -> bool {
+    DocumentKind::parse(&object.kind).is_some_and(DocumentKind::is_of_project)
+}
+
 fn rank(kind: &str) -> usize {
     DocumentKind::ALL.iter().take_while(|one| one.as_str() != kind).count()
 }
@@ -146,8 +150,8 @@ async fn plan(
     session: &mut Session<'_>,
     one: &DeclaredObject,
 ) -> Result<Option<DeletionPlan>, Error> {
-    let has_plan = !matches!(one.object.kind.as_str(), "Assignment" | "Placement" | "Key");
-    if !has_plan || !one.shared_with.is_empty() {
+    let without = is_of_project(&one.object) || one.object.kind == "Key";
+    if without || !one.shared_with.is_empty() {
         return Ok(None);
     }
     let (kind, reference) = (one.object.kind.to_lowercase(), one.id.clone());
@@ -204,7 +208,7 @@ async fn remove(
     removed?;
     session.terminal.say(&format!("- {} is being deleted", clean(&one.object.to_string())));
     // These have no identity of their own that would tell an old one from a new one.
-    if kind == "Assignment" || kind == "Placement" {
+    if is_of_project(&one.object) {
         release(session, source, &one.object).await?;
     }
     Ok(())

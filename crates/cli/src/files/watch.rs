@@ -1,7 +1,8 @@
 //! `slipway apply --watch`: keeps files applied.
 //!
-//! It looks for changed files by their times and sizes, since an event of a mounted volume may
-//! get lost, and applies everything again every minute, since somebody may have changed an
+//! The system tells it at once when something in the folders changes ([`super::changed`]). It
+//! also looks for changed files by their times and sizes, since an event of a mounted volume
+//! may get lost, and applies everything again every minute, since somebody may have changed an
 //! object by hand. A file that cannot be read blocks only itself, and nothing is pruned until
 //! it can be read.
 
@@ -9,7 +10,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-use super::apply::{ApplyArguments, Declared, faults, show};
+use super::apply::{ApplyArguments, Declared, faults, record, show};
+use super::changed::Events;
 use super::{changes, prune};
 use crate::error::Error;
 use crate::session::Session;
@@ -30,8 +32,12 @@ pub(super) async fn run(
         prune::check(session, &Declared::read(&arguments.files)?, true)?;
     }
     let (mut seen, mut applied, mut shown) = (None, None::<Instant>, String::new());
+    let events = Events::new();
     loop {
-        let now = files(&arguments.files.files);
+        let paths = &arguments.files.files;
+        // Before the files are looked at, so that no change falls in between.
+        events.watch(paths);
+        let now = files(paths);
         let due = applied.is_none_or(|at| at.elapsed() >= ANEW);
         if due || seen.as_ref() != Some(&now) {
             let outcome = pass(session, arguments).await;
@@ -41,7 +47,10 @@ pub(super) async fn run(
             }
             (seen, applied) = (Some(now), Some(Instant::now()));
         }
-        tokio::time::sleep(arguments.interval).await;
+        tokio::select! {
+            () = events.changed() => {}
+            () = tokio::time::sleep(arguments.interval) => {}
+        }
     }
 }
 
@@ -58,6 +67,7 @@ async fn pass(session: &mut Session<'_>, arguments: &ApplyArguments) -> String {
             left = prune::run(session, &declared, &lines, true, None).await?;
         }
         let faults = faults(&declared, &lines);
+        record(session, &declared, &faults).await?;
         Ok::<_, Error>(faults.into_iter().chain(left).collect::<Vec<_>>())
     };
     match outcome.await {

@@ -190,6 +190,7 @@ impl Detail for Overview {
             ("nodes", Some(format!("{registered} registered, {silent} silent"))),
             ("leaks", listed(&status.leaks)),
             ("brakes on", Some(status.brakes.join(", ")).filter(|keys| !keys.is_empty())),
+            ("files not applied", not_applied(status)),
             ("scheduled deletions", scheduled(status)),
             ("clusters", Some(clusters.join("; "))),
             ("loops here", Some(loops.join("; "))),
@@ -199,6 +200,13 @@ impl Detail for Overview {
 }
 
 /// `2; next: project shop at 2026-01-31 12:00:00Z`, if there are any.
+/// How much of which source; `slipway source faults` has the reasons.
+fn not_applied(status: &InstallationStatus) -> Option<String> {
+    let of = |(source, count): (&String, &u64)| format!("{count} of source {source}");
+    let found: Vec<_> = status.file_faults.iter().map(of).collect();
+    Some(found.join(", ")).filter(|found| !found.is_empty())
+}
+
 fn scheduled(status: &InstallationStatus) -> Option<String> {
     let next = status.next_deletion.as_ref().map(|next| {
         let at = next.scheduled_for.as_deref().map(time).unwrap_or_default();

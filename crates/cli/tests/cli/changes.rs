@@ -53,11 +53,11 @@ async fn an_update_shows_the_difference_asks_and_applies_it() {
 async fn an_update_without_a_difference_or_a_yes_sends_no_change() {
     let replies = vec![Reply::of(200, json!([mk_resource("Ready")])), updated(json!([]))];
     let server = StandIn::new(replies).await;
-    let ended = server.run(&["resource", "update", "web-1", "-l", "a=b", "--yes"]).await;
+    let ended = server.run(&["resource", "update", "web-1", "--label", "a=b", "--yes"]).await;
     assert_eq!((ended.exit, server.lines().len()), (Exit::Success, 2), "{ended:?}");
     assert!(ended.errors.contains("`web-1` is declared so already"), "{}", ended.errors);
     for line in [
-        vec!["resource", "update", "web-1", "-l", "a=b"],
+        vec!["resource", "update", "web-1", "--label", "a=b"],
         vec!["resource", "update", "web-1", "--yes"],
         vec!["resource", "replace", "web-1"],
     ] {
@@ -81,7 +81,7 @@ async fn a_wait_ends_when_the_substrate_has_the_update() {
         Reply::of(200, mk_resource("Ready")),
     ];
     let server = StandIn::new(replies).await;
-    let line = ["resource", "update", "web-1", "-l", "a=b", "--yes", "--wait"];
+    let line = ["resource", "update", "web-1", "--label", "a=b", "--yes", "--wait"];
     let ended = server.run(&line).await;
     assert_eq!((ended.exit, server.lines().len()), (Exit::Success, 5), "{ended:?}");
     assert!(ended.errors.contains("web-1 Ready, update pending"), "{}", ended.errors);

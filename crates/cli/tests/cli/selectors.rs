@@ -90,3 +90,70 @@ async fn a_selector_that_finds_nothing_is_a_slip() {
     }
     assert_eq!(server.lines().len(), 2);
 }
+
+const UPDATE: [&str; 8] =
+    ["resource", "update", "-l", "team=a", "--project", "shop", "--unset", "note"];
+
+fn updated(id: &str, handle: &str, changes: &Value) -> Reply {
+    let mut document = mk_resource("Ready");
+    (document["id"], document["handle"]) = (json!(id), json!(handle));
+    document["changes"] = changes.clone();
+    Reply::of(200, document)
+}
+
+#[tokio::test]
+async fn an_update_by_selector_shows_each_difference_and_asks_once() {
+    let change = json!([{ "field": "parameters.note", "before": "1", "after": null }]);
+    let both = || [updated(ID, "web-1", &change), updated(OTHER, "web-2", &change)];
+    let replies: Vec<_> = [found()].into_iter().chain(both()).chain(both()).collect();
+    let server = StandIn::new(replies.clone()).await;
+    let ended = server.run_asked(&UPDATE, "y\n").await;
+    assert_eq!(ended.exit, Exit::Success, "{ended:?}");
+    for handle in ["web-1", "web-2"] {
+        let shown = format!("{handle}\n  - parameters.note: \"1\"");
+        assert!(ended.errors.contains(&shown), "{ended:?}");
+    }
+    assert!(ended.errors.contains("Change these 2 resources so, in place? [y/N]"), "{ended:?}");
+    let lines = server.lines();
+    let patch = |id: &str, dry: &str| format!("PATCH /api/v1/resources/{id}{dry}");
+    let dry = "?dry_run=true";
+    let expected = [patch(ID, dry), patch(OTHER, dry), patch(ID, ""), patch(OTHER, "")];
+    assert_eq!(lines[1..], expected);
+
+    let server = StandIn::new(replies).await;
+    let ended = server.run_asked(&UPDATE, "n\n").await;
+    assert_eq!((ended.exit, server.lines().len()), (Exit::Refused, 3), "{ended:?}");
+    let ended = server.run(&UPDATE).await;
+    assert_eq!((ended.exit, server.lines().len()), (Exit::Usage, 3), "a script says --yes");
+    let both = server.run(&[&UPDATE[..], &["web-1", "--yes"]].concat()).await;
+    assert_eq!((both.exit, server.lines().len()), (Exit::Usage, 3), "one, or a selector");
+}
+
+#[tokio::test]
+async fn an_update_that_one_refuses_changes_none() {
+    let change = json!([{ "field": "parameters.note", "before": "1", "after": null }]);
+    let problem = Reply::of(409, mk_problem(409, "resource_failed"));
+    let server = StandIn::new(vec![found(), updated(ID, "web-1", &change), problem]).await;
+    let ended = server.run(&[&UPDATE[..], &["--yes"]].concat()).await;
+    assert_eq!(ended.exit, Exit::Refused, "{ended:?}");
+    assert!(ended.errors.contains("nothing was changed; `web-2`"), "{ended:?}");
+    let dry = |line: &String| !line.starts_with("PATCH") || line.ends_with("dry_run=true");
+    assert!(server.lines().iter().all(dry), "{:?}", server.lines());
+}
+
+/// Somebody wrote the second one after it was shown.
+#[tokio::test]
+async fn an_update_by_selector_stops_at_a_stale_revision() {
+    let change = json!([{ "field": "parameters.note", "before": "1", "after": null }]);
+    let replies = vec![
+        found(),
+        updated(ID, "web-1", &change),
+        updated(OTHER, "web-2", &json!([])),
+        Reply::of(412, mk_problem(412, "revision_stale")),
+    ];
+    let server = StandIn::new(replies).await;
+    let ended = server.run(&[&UPDATE[..], &["--yes"]].concat()).await;
+    assert_ne!(ended.exit, Exit::Success, "{ended:?}");
+    assert!(ended.errors.contains("1 of 2 are declared so already"), "{ended:?}");
+    assert!(ended.errors.contains("0 of 1 were changed; `web-1` was refused"), "{ended:?}");
+}

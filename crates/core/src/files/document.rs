@@ -36,6 +36,12 @@ impl DocumentKind {
         matches!(self, Self::Assignment | Self::Key | Self::Resource)
     }
 
+    /// Whether it has no id of its own: it is something that a project has, and known by the
+    /// project's id.
+    pub const fn is_of_project(self) -> bool {
+        matches!(self, Self::Assignment | Self::Placement)
+    }
+
     /// Whether names are unique only within the cloud that `spec.cloud` names.
     pub const fn in_cloud(self) -> bool {
         matches!(self, Self::Credential | Self::Assignment)
@@ -66,6 +72,14 @@ impl Address {
     pub fn of_cloud(mut self, cloud: impl Into<String>) -> Self {
         self.cloud = Some(cloud.into());
         self
+    }
+
+    /// The name of the project that the object is in, or whose placement it is.
+    pub fn home(&self) -> Option<&String> {
+        match self.kind {
+            DocumentKind::Placement => Some(&self.name),
+            _ => self.project.as_ref(),
+        }
     }
 
     /// The names from the outermost to its own, as rows have them. Only the last one, the

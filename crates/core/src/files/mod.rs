@@ -2,6 +2,7 @@
 //! object is addressed, [`fields`] decides what a document changes and who owns which field.
 
 pub mod document;
+pub mod fault;
 pub mod fields;
 pub mod write;
 

@@ -1,21 +1,17 @@
 //! Between the documents of the wire and those of the application.
 
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use slipway_app::files::apply::Draft;
 use slipway_app::files::kind::{self, Live, MAPS, Version};
-use slipway_core::error::{ErrorKind, Refusal};
+use slipway_core::error::Refusal;
 use slipway_core::files::document::{API_VERSION, Address, DocumentKind, check_version};
 use slipway_core::files::fields::{nested, written};
 use slipway_wire::catalog::BlueprintVersion;
 use slipway_wire::files::{
-    AssignmentSpec, BlueprintSpec, BlueprintVersionSpec, CloudSpec, ClusterSpec, CredentialSpec,
-    Document, DocumentMetadata, KeySpec, LabelSpec, ObjectReference, PlacementSpec, ProjectSpec,
-    ResourceSpec, SubmittedDocument, TypedDocument,
+    BlueprintVersionSpec, Document, DocumentMetadata, ObjectReference, SubmittedDocument,
 };
-use slipway_wire::parse::{Fault, parse};
 
+use super::spec;
 use crate::catalog::submitted_content;
 
 /// The longest origin that is kept.
@@ -31,7 +27,7 @@ pub(super) fn draft(submitted: SubmittedDocument, project: &str) -> Draft {
     }
     let named = kind.as_ref().ok().and_then(|kind| address(*kind, &document, project));
     let read = kind.and_then(|kind| {
-        let (metadata, spec) = typed(kind, &document)?;
+        let (metadata, spec) = (spec::of(kind).read)(&document)?;
         let address = named.clone().ok_or_else(|| {
             Refusal::invalid("metadata.name", "must be given, as a text without U+0000")
         })?;
@@ -82,40 +78,6 @@ fn address(kind: DocumentKind, document: &Value, project: &str) -> Option<Addres
         address.cloud = Some(text("/spec/cloud")?);
     }
     Some(address)
-}
-
-/// The metadata, and the spec as its type writes it.
-fn typed(kind: DocumentKind, document: &Value) -> Result<(DocumentMetadata, Value), Refusal> {
-    match kind {
-        DocumentKind::Label => read::<LabelSpec>(document),
-        DocumentKind::Cloud => read::<CloudSpec>(document),
-        DocumentKind::Credential => read::<CredentialSpec>(document),
-        DocumentKind::Cluster => read::<ClusterSpec>(document),
-        DocumentKind::Blueprint => read::<BlueprintSpec>(document),
-        DocumentKind::Project => read::<ProjectSpec>(document),
-        DocumentKind::Assignment => read::<AssignmentSpec>(document),
-        DocumentKind::Placement => read::<PlacementSpec>(document),
-        DocumentKind::Key => read::<KeySpec>(document),
-        DocumentKind::Resource => read::<ResourceSpec>(document),
-    }
-}
-
-fn read<S: DeserializeOwned + Serialize>(
-    document: &Value,
-) -> Result<(DocumentMetadata, Value), Refusal> {
-    match parse::<TypedDocument<S>>(document.to_string().as_bytes()) {
-        Ok(typed) => Ok((typed.metadata, json!(typed.spec))),
-        Err(faults) => {
-            Refusal::all(faults.into_iter().map(refusal))?;
-            Err(Refusal::new(ErrorKind::Internal, "a document was refused without a fault"))
-        }
-    }
-}
-
-fn refusal(fault: Fault) -> Refusal {
-    let field = fault.field.unwrap_or_default();
-    let shown = if field.is_empty() { "the document".to_owned() } else { format!("`{field}`") };
-    Refusal::new(ErrorKind::InvalidInput, format!("{shown}: {}", fault.problem)).at(field)
 }
 
 /// The spec without the versions of a blueprint, and these.

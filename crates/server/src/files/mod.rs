@@ -2,7 +2,9 @@
 
 mod apply;
 mod document;
+mod faults;
 mod objects;
 mod rows;
+pub(crate) mod spec;
 
 pub(crate) use rows::rows;

@@ -2,12 +2,11 @@
 
 use axum::Json;
 use axum::http::StatusCode;
-use slipway_app::files::apply;
+use slipway_app::files::{apply, kind};
 use slipway_app::files::port::Source;
 use slipway_app::files::read::{self, DeclaredLine};
 use slipway_app::ports::store::Page;
-use slipway_core::error::{ErrorKind, Refusal};
-use slipway_core::files::document::DocumentKind;
+use slipway_core::error::Refusal;
 use slipway_wire::files::{ApplySource, DeclaredObject, Document, ObjectReference, ReadDocuments};
 
 use super::document::{document, reference, referred};
@@ -25,26 +24,12 @@ pub(super) async fn documents(
     let shown = addresses.iter().zip(found).map(|(address, live)| {
         let missing = || {
             let message = format!("there is no {address}; check its name");
-            Refusal::new(missing(address.kind), message)
+            Refusal::new(kind::of(address.kind).missing(), message)
         };
         let live = live.ok_or_else(missing)?;
         Ok(document(&live, |version| version_document(&live.address.name, version)))
     });
     Ok(Json(shown.collect::<Result<_, Refusal>>()?))
-}
-
-const fn missing(kind: DocumentKind) -> ErrorKind {
-    match kind {
-        DocumentKind::Label => ErrorKind::LabelNotFound,
-        DocumentKind::Cloud => ErrorKind::CloudNotFound,
-        DocumentKind::Credential => ErrorKind::CredentialNotFound,
-        DocumentKind::Cluster => ErrorKind::ClusterNotFound,
-        DocumentKind::Blueprint => ErrorKind::BlueprintNotFound,
-        DocumentKind::Project => ErrorKind::ProjectNotFound,
-        DocumentKind::Assignment | DocumentKind::Placement => ErrorKind::AssignmentNotFound,
-        DocumentKind::Key => ErrorKind::KeyNotFound,
-        DocumentKind::Resource => ErrorKind::ResourceNotFound,
-    }
 }
 
 pub(super) async fn sources(call: Call) -> Answered {
@@ -57,6 +42,7 @@ fn source(source: &Source) -> ApplySource {
     ApplySource {
         name: source.name.clone(),
         objects: source.objects,
+        faults: source.faults,
         updated_at: source.updated_at.to_string(),
     }
 }

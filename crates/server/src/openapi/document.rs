@@ -8,11 +8,11 @@ use slipway_app::access::authorise::Terms;
 use slipway_core::files::document::{API_VERSION, DocumentKind};
 use slipway_core::operations::explanation::ExplainedKind;
 use slipway_wire::catalog::Metadata;
-use slipway_wire::files;
 use slipway_wire::problem::{MEDIA_TYPE, Problem};
 
 use super::query::query;
 use super::{example, texts};
+use crate::files::spec;
 use crate::router::TABLE;
 use crate::routes::{Answer, Document, Route, Schemas};
 
@@ -90,7 +90,7 @@ pub(crate) async fn schema() -> axum::Json<Value> {
 
 /// The JSON Schema of the documents that people apply, one for each kind, for editors.
 pub fn document_schema() -> Value {
-    let specs = DocumentKind::ALL.iter().map(|kind| (*kind, spec_of(*kind)));
+    let specs = DocumentKind::ALL.iter().map(|kind| (*kind, spec::of(*kind).schema));
     let specs: Vec<(DocumentKind, Document)> = specs.collect();
     let mut found = Schemas::new();
     specs.iter().for_each(|(_, spec)| (spec.collect)(&mut found));
@@ -142,21 +142,6 @@ pub fn document_schema() -> Value {
     });
     move_references(&mut whole);
     whole
-}
-
-fn spec_of(kind: DocumentKind) -> Document {
-    match kind {
-        DocumentKind::Label => Document::of::<files::LabelSpec>(),
-        DocumentKind::Cloud => Document::of::<files::CloudSpec>(),
-        DocumentKind::Credential => Document::of::<files::CredentialSpec>(),
-        DocumentKind::Cluster => Document::of::<files::ClusterSpec>(),
-        DocumentKind::Blueprint => Document::of::<files::BlueprintSpec>(),
-        DocumentKind::Project => Document::of::<files::ProjectSpec>(),
-        DocumentKind::Assignment => Document::of::<files::AssignmentSpec>(),
-        DocumentKind::Placement => Document::of::<files::PlacementSpec>(),
-        DocumentKind::Key => Document::of::<files::KeySpec>(),
-        DocumentKind::Resource => Document::of::<files::ResourceSpec>(),
-    }
 }
 
 /// Described schemas with the closed sets that they use.

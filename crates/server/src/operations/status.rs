@@ -15,7 +15,7 @@ pub(super) async fn get(
     call: Call,
     State(state): State<ServerState>,
 ) -> Untagged<InstallationStatus> {
-    let Status { counts, leaks, brakes, scheduled, clusters } =
+    let Status { counts, leaks, brakes, file_faults, scheduled, clusters } =
         status::status(&call.context, &call.caller).await?;
     let clusters = clusters.into_iter().map(|(cluster, lag)| ClusterStatus {
         name: cluster.name.to_string(),
@@ -32,6 +32,7 @@ pub(super) async fn get(
         nodes: named(counts.nodes),
         leaks,
         brakes,
+        file_faults: file_faults.into_iter().map(|one| (one.source, one.total)).collect(),
         scheduled_deletions: scheduled.count,
         next_deletion: scheduled.next.map(|next| NextDeletion {
             id: next.id.to_string(),

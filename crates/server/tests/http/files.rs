@@ -129,3 +129,22 @@ async fn the_schema_of_documents_is_served() {
     let schema = world.get("/schemas/slipway.dev-v1.json").await.json();
     assert!(schema["$defs"]["Resource"].is_object(), "{schema}");
 }
+
+#[tokio::test]
+async fn what_could_not_be_applied_is_shown_until_it_is_mended() {
+    let world = World::new().await;
+    let path = "/api/v1/apply-sources/shop/faults";
+    world.get(path).await.refused(404, "source_not_found");
+    let fault = json!({ "file": "a.yaml", "line": 3, "code": "invalid_input", "message": "no" });
+    let body = json!({ "faults": [fault], "total": 7 }).to_string();
+    assert_eq!(world.ask("PUT", path, KEY, &body).await.status, 204);
+    assert_eq!(world.get(path).await.json(), json!([fault]));
+    let sources = world.get("/api/v1/apply-sources").await.json();
+    assert_eq!(sources[0]["faults"], json!(7));
+    let status = world.get("/api/v1/status").await.json();
+    assert_eq!(status["file_faults"], json!({ "shop": 7 }));
+    let many = json!({ "faults": vec![fault; 101], "total": 101 }).to_string();
+    world.ask("PUT", path, KEY, &many).await.refused(400, "invalid_input");
+    assert_eq!(world.ask("PUT", path, KEY, r#"{"faults":[]}"#).await.status, 204);
+    assert_eq!(world.get("/api/v1/status").await.json()["file_faults"], json!({}));
+}

@@ -5,6 +5,7 @@
 mod control_plane;
 
 mod abandon;
+mod applying;
 mod backup;
 mod bad_input;
 mod boot;

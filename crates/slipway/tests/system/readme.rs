@@ -54,6 +54,10 @@ async fn every_command_of_the_readme_works() {
                 continue;
             }
             let arguments = command.strip_prefix("slipway ").expect("a command of the binary");
+            let (arguments, file) = match arguments.split_once(" > ") {
+                Some((arguments, file)) => (arguments, Some(file)),
+                None => (arguments, None),
+            };
             let output = binary()
                 .args(arguments.split_whitespace())
                 .env("SLIPWAY_SERVER", plane.url())
@@ -66,6 +70,9 @@ async fn every_command_of_the_readme_works() {
                 .unwrap();
             let said = String::from_utf8_lossy(&output.stderr);
             assert!(output.status.success(), "`{command}` failed: {said}");
+            if let Some(file) = file {
+                std::fs::write(folder.path().join(file), output.stdout).unwrap();
+            }
             run += 1;
         }
         assert!(run >= 10, "the README has a tour of at least ten commands, {run} were run");

@@ -5,76 +5,61 @@ use serde_json::{Value, json};
 use slipway_core::catalog::cloud::Cloud;
 use slipway_core::catalog::label::LabelDefinition;
 use slipway_core::catalog::project::Project;
+use slipway_core::error::ErrorKind;
 use slipway_core::files::document::{Address, DocumentKind};
-use slipway_core::files::fields::{Terms, entries, label_path, labels};
+use slipway_core::files::fields::{Terms, entries, labels};
 use slipway_core::nodes::mesh::MeshCidr;
+use slipway_core::secret::Secret;
 
-use super::rows::{named, names, spec};
-use crate::access::authorise::Caller;
-use crate::catalog::{clouds, labels as label_definitions, projects};
-use crate::files::kind::{Created, Desired, Document, FileKind, Live};
-use crate::{Context, Error};
+use super::rows::{labelled, map, spec};
+use crate::Error;
+use crate::catalog::{clouds, labels as definitions, projects};
+use crate::files::kind::{Applier, Desired, Document, FileKind, Live};
 
 pub(in crate::files) struct Labels;
 
 #[async_trait]
 impl FileKind for Labels {
+    fn missing(&self) -> ErrorKind {
+        ErrorKind::LabelNotFound
+    }
+
     fn terms(&self) -> Terms {
-        let defaults = spec([("description", Some(json!(""))), ("propagate", Some(json!(false)))]);
+        let defaults = spec([("description", json!("")), ("propagate", json!(false))]);
         Terms { defaults, ..Terms::default() }
     }
 
-    fn needs(&self, _document: &Document) -> Vec<Address> {
-        Vec::new()
-    }
-
-    async fn live(
-        &self,
-        context: &Context,
-        caller: &Caller,
-        wanted: &[Address],
-    ) -> Result<Vec<Live>, Error> {
-        let found = named::<LabelDefinition>(context, caller, names(wanted)).await?;
-        let live = |label: LabelDefinition| Live {
-            address: Address::new(DocumentKind::Label, label.key.as_str()),
-            subject_id: label.id.as_uuid(),
-            project_id: None,
-            revision: Some(label.revision),
-            fields: spec([
-                ("description", Some(json!(label.description))),
-                ("propagate", Some(json!(label.propagate))),
-            ]),
-            versions: Vec::new(),
-            leaving: label.deletion_id.is_some(),
-        };
-        Ok(found.into_iter().map(live).collect())
+    async fn live(&self, by: Applier<'_>, wanted: &[Address]) -> Result<Vec<Live>, Error> {
+        by.rows(wanted, |label: LabelDefinition| {
+            let fields = spec([
+                ("description", json!(label.description)),
+                ("propagate", json!(label.propagate)),
+            ]);
+            Live::row(DocumentKind::Label, label.key.as_str(), &label, fields)
+                .leaving(label.deletion_id)
+        })
+        .await
     }
 
     async fn create(
         &self,
-        context: &Context,
-        caller: &Caller,
+        Applier { context, caller }: Applier<'_>,
         document: &Document,
-    ) -> Result<Created, Error> {
+    ) -> Result<Option<Secret>, Error> {
         let propagate = document.spec.get("propagate").and_then(Value::as_bool).unwrap_or(false);
         let (key, description) = (&document.address.name, document.required("description"));
-        label_definitions::define(context, caller, key, &description, propagate, None).await?;
-        Ok(Created::default())
+        definitions::define(context, caller, key, &description, propagate, None).await?;
+        Ok(None)
     }
 
     async fn change(
         &self,
-        context: &Context,
-        caller: &Caller,
+        Applier { context, caller }: Applier<'_>,
         wanted: Desired<'_>,
     ) -> Result<(), Error> {
-        let reference = wanted.live.subject_id.to_string();
-        let propagate = wanted
-            .changes("spec.propagate")
-            .then(|| wanted.target.get("spec.propagate").and_then(Value::as_bool).unwrap_or(false));
+        let propagate = wanted.value("propagate").and_then(Value::as_bool);
         let (description, expected) = (wanted.text("description"), wanted.live.expected());
-        label_definitions::update(context, caller, &reference, description, propagate, expected)
-            .await
+        definitions::update(context, caller, &wanted.id(), description, propagate, expected).await
     }
 }
 
@@ -82,59 +67,42 @@ pub(in crate::files) struct Clouds;
 
 #[async_trait]
 impl FileKind for Clouds {
+    fn missing(&self) -> ErrorKind {
+        ErrorKind::CloudNotFound
+    }
+
     fn terms(&self) -> Terms {
         Terms { fixed: &["spec.provider"], ..Terms::default() }
     }
 
-    fn needs(&self, _document: &Document) -> Vec<Address> {
-        Vec::new()
-    }
-
-    async fn live(
-        &self,
-        context: &Context,
-        caller: &Caller,
-        wanted: &[Address],
-    ) -> Result<Vec<Live>, Error> {
-        let found = named::<Cloud>(context, caller, names(wanted)).await?;
-        let live = |cloud: Cloud| {
-            let mut fields = spec([("provider", Some(json!(cloud.provider)))]);
-            let endpoint = cloud.endpoint.as_map().iter();
-            fields.extend(endpoint.map(|(key, v)| (format!("spec.endpoint.{key}"), v.clone())));
-            Live {
-                address: Address::new(DocumentKind::Cloud, cloud.name.as_str()),
-                subject_id: cloud.id.as_uuid(),
-                project_id: None,
-                revision: Some(cloud.revision),
-                fields,
-                versions: Vec::new(),
-                leaving: cloud.deletion_id.is_some(),
-            }
-        };
-        Ok(found.into_iter().map(live).collect())
+    async fn live(&self, by: Applier<'_>, wanted: &[Address]) -> Result<Vec<Live>, Error> {
+        by.rows(wanted, |cloud: Cloud| {
+            let mut fields = spec([("provider", json!(cloud.provider))]);
+            fields.extend(map("endpoint", cloud.endpoint.as_map()));
+            Live::row(DocumentKind::Cloud, cloud.name.as_str(), &cloud, fields)
+                .leaving(cloud.deletion_id)
+        })
+        .await
     }
 
     async fn create(
         &self,
-        context: &Context,
-        caller: &Caller,
+        Applier { context, caller }: Applier<'_>,
         document: &Document,
-    ) -> Result<Created, Error> {
+    ) -> Result<Option<Secret>, Error> {
         let endpoint = entries(&document.fields(), "endpoint");
         let (name, provider) = (&document.address.name, document.required("provider"));
         clouds::create(context, caller, name, &provider, endpoint, None).await?;
-        Ok(Created::default())
+        Ok(None)
     }
 
     async fn change(
         &self,
-        context: &Context,
-        caller: &Caller,
+        Applier { context, caller }: Applier<'_>,
         wanted: Desired<'_>,
     ) -> Result<(), Error> {
-        let reference = wanted.live.subject_id.to_string();
         let endpoint = entries(wanted.target, "endpoint");
-        clouds::update(context, caller, &reference, endpoint, wanted.live.expected()).await
+        clouds::update(context, caller, &wanted.id(), endpoint, wanted.live.expected()).await
     }
 }
 
@@ -142,70 +110,50 @@ pub(in crate::files) struct Projects;
 
 #[async_trait]
 impl FileKind for Projects {
+    fn missing(&self) -> ErrorKind {
+        ErrorKind::ProjectNotFound
+    }
+
     fn terms(&self) -> Terms {
         let mesh = MeshCidr::DEFAULT.to_string();
-        Terms { defaults: spec([("meshCidr", Some(json!(mesh)))]), ..Terms::default() }
+        Terms { defaults: spec([("meshCidr", json!(mesh))]), ..Terms::default() }
     }
 
-    fn needs(&self, _document: &Document) -> Vec<Address> {
-        Vec::new()
-    }
-
-    async fn live(
-        &self,
-        context: &Context,
-        caller: &Caller,
-        wanted: &[Address],
-    ) -> Result<Vec<Live>, Error> {
-        let found = named::<Project>(context, caller, names(wanted)).await?;
-        let live = |project: Project| {
-            let mut fields = spec([("meshCidr", Some(json!(project.mesh_cidr.to_string())))]);
-            let labels = project.labels.as_map().iter();
-            fields.extend(labels.map(|(key, value)| (label_path(key), json!(value))));
-            Live {
-                address: Address::new(DocumentKind::Project, project.name.as_str()),
-                subject_id: project.id.as_uuid(),
-                project_id: Some(project.id),
-                revision: Some(project.revision),
-                fields,
-                versions: Vec::new(),
-                leaving: project.deletion_id.is_some(),
-            }
-        };
-        Ok(found.into_iter().map(live).collect())
+    async fn live(&self, by: Applier<'_>, wanted: &[Address]) -> Result<Vec<Live>, Error> {
+        by.rows(wanted, |project: Project| {
+            let mut fields = spec([("meshCidr", json!(project.mesh_cidr.to_string()))]);
+            fields.extend(labelled(&project.labels));
+            Live::row(DocumentKind::Project, project.name.as_str(), &project, fields)
+                .within(Some(project.id))
+                .leaving(project.deletion_id)
+        })
+        .await
     }
 
     async fn create(
         &self,
-        context: &Context,
-        caller: &Caller,
+        Applier { context, caller }: Applier<'_>,
         document: &Document,
-    ) -> Result<Created, Error> {
-        let mesh = document.text("meshCidr");
+    ) -> Result<Option<Secret>, Error> {
         let draft = projects::Draft {
             name: &document.address.name,
             labels: document.labels.clone(),
-            mesh_cidr: mesh.as_deref(),
+            mesh_cidr: document.text("meshCidr"),
             protected: false,
         };
         projects::create(context, caller, draft, None).await?;
-        Ok(Created::default())
+        Ok(None)
     }
 
     async fn change(
         &self,
-        context: &Context,
-        caller: &Caller,
+        Applier { context, caller }: Applier<'_>,
         wanted: Desired<'_>,
     ) -> Result<(), Error> {
-        let default = MeshCidr::DEFAULT.to_string();
-        let mesh =
-            wanted.text("meshCidr").map(|mesh| if mesh.is_empty() { &default } else { mesh });
         let change = projects::Change {
             labels: wanted.changes("metadata.labels.").then(|| labels(wanted.target)),
-            mesh_cidr: mesh,
+            mesh_cidr: wanted.text("meshCidr"),
         };
-        let reference = wanted.live.subject_id.to_string();
-        projects::update(context, caller, &reference, change, wanted.live.expected()).await
+        projects::update(context, caller, &wanted.id(), change, wanted.live.expected()).await
     }
 }

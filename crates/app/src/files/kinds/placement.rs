@@ -4,22 +4,29 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use serde_json::json;
+use slipway_core::error::ErrorKind;
 use slipway_core::files::document::{Address, DocumentKind};
 use slipway_core::files::fields::Terms;
 use slipway_core::ids::ProjectId;
 use slipway_core::placement::cluster::Cluster;
+use slipway_core::precondition::Expected;
+use slipway_core::secret::Secret;
 use uuid::Uuid;
 
-use super::rows::{named, names, projects, spec};
-use crate::access::authorise::{Caller, Operation, authorise};
-use crate::files::kind::{Created, Desired, Document, FileKind, Live, text};
+use super::rows::spec;
+use crate::Error;
+use crate::access::authorise::{Operation, authorise};
+use crate::files::kind::{Applier, Desired, Document, FileKind, Live};
 use crate::placement::clusters;
-use crate::{Context, Error};
 
 pub(in crate::files) struct Clusters;
 
 #[async_trait]
 impl FileKind for Clusters {
+    fn missing(&self) -> ErrorKind {
+        ErrorKind::ClusterNotFound
+    }
+
     fn terms(&self) -> Terms {
         Terms {
             computed: &["spec.namespacePrefix", "spec.access"],
@@ -28,67 +35,48 @@ impl FileKind for Clusters {
         }
     }
 
-    fn needs(&self, _document: &Document) -> Vec<Address> {
-        Vec::new()
-    }
-
-    async fn live(
-        &self,
-        context: &Context,
-        caller: &Caller,
-        wanted: &[Address],
-    ) -> Result<Vec<Live>, Error> {
-        let found = named::<Cluster>(context, caller, names(wanted)).await?;
-        let live = |cluster: Cluster| Live {
-            address: Address::new(DocumentKind::Cluster, cluster.name.as_str()),
-            subject_id: cluster.id.as_uuid(),
-            project_id: None,
-            revision: Some(cluster.revision),
-            fields: spec([
-                ("engine", Some(json!(cluster.engine))),
-                ("namespacePrefix", Some(json!(cluster.namespace_prefix.as_str()))),
-                ("region", cluster.region.map(|region| json!(region.as_str()))),
-                ("access", cluster.access.map(|access| json!(access.to_string()))),
-            ]),
-            versions: Vec::new(),
-            leaving: cluster.deletion_id.is_some(),
-        };
-        Ok(found.into_iter().map(live).collect())
+    async fn live(&self, by: Applier<'_>, wanted: &[Address]) -> Result<Vec<Live>, Error> {
+        by.rows(wanted, |cluster: Cluster| {
+            let fields = spec([
+                ("engine", json!(cluster.engine)),
+                ("namespacePrefix", json!(cluster.namespace_prefix.as_str())),
+                ("region", json!(cluster.region.as_ref().map(|region| region.as_str()))),
+                ("access", json!(cluster.access.as_ref().map(ToString::to_string))),
+            ]);
+            Live::row(DocumentKind::Cluster, cluster.name.as_str(), &cluster, fields)
+                .leaving(cluster.deletion_id)
+        })
+        .await
     }
 
     async fn create(
         &self,
-        context: &Context,
-        caller: &Caller,
+        Applier { context, caller }: Applier<'_>,
         document: &Document,
-    ) -> Result<Created, Error> {
-        let (prefix, region) = (document.text("namespacePrefix"), document.text("region"));
-        let (engine, access) = (document.required("engine"), document.text("access"));
+    ) -> Result<Option<Secret>, Error> {
         let wanted = clusters::ClusterRequest {
             name: &document.address.name,
-            engine: &engine,
-            namespace_prefix: prefix.as_deref(),
-            region: region.as_deref(),
-            access: access.as_deref(),
+            engine: document.text("engine").unwrap_or_default(),
+            namespace_prefix: document.text("namespacePrefix"),
+            region: document.text("region"),
+            access: document.text("access"),
             protected: false,
         };
         clusters::create(context, caller, wanted, None).await?;
-        Ok(Created::default())
+        Ok(None)
     }
 
     async fn change(
         &self,
-        context: &Context,
-        caller: &Caller,
+        Applier { context, caller }: Applier<'_>,
         wanted: Desired<'_>,
     ) -> Result<(), Error> {
-        let reference = wanted.live.subject_id.to_string();
         let change = clusters::ClusterChangeRequest {
             region: wanted.text("region"),
             access: wanted.text("access"),
             namespace_prefix: wanted.text("namespacePrefix"),
         };
-        clusters::update(context, caller, &reference, change, wanted.live.expected()).await
+        clusters::update(context, caller, &wanted.id(), change, wanted.live.expected()).await
     }
 }
 
@@ -96,6 +84,10 @@ pub(in crate::files) struct Placements;
 
 #[async_trait]
 impl FileKind for Placements {
+    fn missing(&self) -> ErrorKind {
+        ErrorKind::AssignmentNotFound
+    }
+
     /// A project placed by its region is on a cluster of it, and the other way round.
     fn terms(&self) -> Terms {
         Terms { computed: &["spec.cluster", "spec.region"], ..Terms::default() }
@@ -108,63 +100,47 @@ impl FileKind for Placements {
         std::iter::once(project).chain(cluster).collect()
     }
 
-    async fn live(
-        &self,
-        context: &Context,
-        caller: &Caller,
-        wanted: &[Address],
-    ) -> Result<Vec<Live>, Error> {
-        authorise(caller, Operation::ClusterReadAssigned)?;
-        let projects = projects(context, caller, wanted).await?;
+    async fn live(&self, by: Applier<'_>, wanted: &[Address]) -> Result<Vec<Live>, Error> {
+        authorise(by.caller, Operation::ClusterReadAssigned)?;
+        let projects = by.projects(wanted).await?;
         let ids: Vec<ProjectId> = projects.values().copied().collect();
-        let placed = context.stores.placement.cluster_assignments_of(&ids).await?;
+        let stores = &by.context.stores;
+        let placed = stores.placement.cluster_assignments_of(&ids).await?;
         let clusters: Vec<Uuid> = placed.iter().map(|one| one.cluster_id.as_uuid()).collect();
-        let names = context.stores.access.names(&clusters).await?;
-        let clusters = named::<Cluster>(context, caller, names.values().cloned()).await?;
+        let names = stores.access.names(&clusters).await?;
+        let clusters = by.named::<Cluster>(names.values().cloned()).await?;
         let clusters: BTreeMap<_, _> = clusters.into_iter().map(|one| (one.id, one)).collect();
         let live = |address: &Address| {
             let project = *projects.get(&address.name)?;
             let placed = placed.iter().find(|one| one.project_id == project)?;
             let cluster = clusters.get(&placed.cluster_id)?;
-            Some(Live {
-                address: address.clone(),
-                subject_id: project.as_uuid(),
-                project_id: Some(project),
-                revision: Some(placed.revision),
-                fields: spec([
-                    ("cluster", Some(json!(cluster.name.as_str()))),
-                    ("region", cluster.region.as_ref().map(|region| json!(region.as_str()))),
-                ]),
-                versions: Vec::new(),
-                leaving: placed.withdrawn_at.is_some(),
-            })
+            let fields = spec([
+                ("cluster", json!(cluster.name.as_str())),
+                ("region", json!(cluster.region.as_ref().map(|region| region.as_str()))),
+            ]);
+            let live = Live::of_project(address, project, fields);
+            let leaving = placed.withdrawn_at.is_some();
+            Some(Live { revision: Some(placed.revision), leaving, ..live })
         };
         Ok(wanted.iter().filter_map(live).collect())
     }
 
     async fn create(
         &self,
-        context: &Context,
-        caller: &Caller,
+        by: Applier<'_>,
         document: &Document,
-    ) -> Result<Created, Error> {
-        let (cluster, region) = (document.text("cluster"), document.text("region"));
-        let (cluster, region) = (cluster.as_deref(), region.as_deref());
-        let name = &document.address.name;
-        let expected = slipway_core::precondition::Expected::Any;
-        clusters::assign(context, caller, name, cluster, region, expected).await?;
-        Ok(Created::default())
+    ) -> Result<Option<Secret>, Error> {
+        place(by, document, Expected::Any).await?;
+        Ok(None)
     }
 
-    async fn change(
-        &self,
-        context: &Context,
-        caller: &Caller,
-        wanted: Desired<'_>,
-    ) -> Result<(), Error> {
-        let fields = wanted.document.fields();
-        let (cluster, region) = (text(&fields, "cluster"), text(&fields, "region"));
-        let name = &wanted.live.address.name;
-        clusters::assign(context, caller, name, cluster, region, wanted.live.expected()).await
+    async fn change(&self, by: Applier<'_>, wanted: Desired<'_>) -> Result<(), Error> {
+        place(by, wanted.document, wanted.live.expected()).await
     }
+}
+
+async fn place(by: Applier<'_>, document: &Document, expected: Expected) -> Result<(), Error> {
+    let (cluster, region) = (document.text("cluster"), document.text("region"));
+    let name = &document.address.name;
+    clusters::assign(by.context, by.caller, name, cluster, region, expected).await
 }

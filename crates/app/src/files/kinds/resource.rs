@@ -1,24 +1,32 @@
 //! Resources.
 
+use std::collections::BTreeMap;
+
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use slipway_core::broker::snapshot::ResourceSnapshot;
+use slipway_core::error::ErrorKind;
 use slipway_core::files::document::{Address, DocumentKind};
-use slipway_core::files::fields::{Change, Terms, entries, label_path, labels};
+use slipway_core::files::fields::{Change, Terms, entries, labels};
 use slipway_core::ids::{ProjectId, ResourceId};
+use slipway_core::secret::Secret;
 use uuid::Uuid;
 
-use super::rows::{projects, spec};
-use crate::access::authorise::{Caller, Operation, authorise};
+use super::rows::{labelled, map, spec};
+use crate::Error;
+use crate::access::authorise::{Operation, authorise};
 use crate::broker::declare;
 use crate::broker::update::{Changes, update};
-use crate::files::kind::{Created, Desired, Document, FileKind, Live};
-use crate::{Context, Error};
+use crate::files::kind::{Applier, Desired, Document, FileKind, Live};
 
 pub(in crate::files) struct Resources;
 
 #[async_trait]
 impl FileKind for Resources {
+    fn missing(&self) -> ErrorKind {
+        ErrorKind::ResourceNotFound
+    }
+
     fn terms(&self) -> Terms {
         Terms {
             computed: &["spec.version", "spec.credential"],
@@ -36,48 +44,41 @@ impl FileKind for Resources {
         ]
     }
 
-    async fn live(
-        &self,
-        context: &Context,
-        caller: &Caller,
-        wanted: &[Address],
-    ) -> Result<Vec<Live>, Error> {
-        authorise(caller, Operation::ResourceRead)?;
-        let projects = projects(context, caller, wanted).await?;
+    async fn live(&self, by: Applier<'_>, wanted: &[Address]) -> Result<Vec<Live>, Error> {
+        authorise(by.caller, Operation::ResourceRead)?;
+        let projects = by.projects(wanted).await?;
         let handles: Vec<(ProjectId, String)> = wanted
             .iter()
             .filter_map(|address| {
                 Some((*projects.get(address.project.as_ref()?)?, address.name.clone()))
             })
             .collect();
-        let found = context.stores.broker.resource_named(&handles).await?;
+        let stores = &by.context.stores;
+        let found = stores.broker.resource_named(&handles).await?;
         let found: Vec<ResourceSnapshot> = found.into_iter().filter_map(Result::ok).collect();
         let credentials: Vec<Uuid> =
             found.iter().map(|one| one.attempt.cloud_credential_id().as_uuid()).collect();
-        let names = context.stores.access.names(&credentials).await?;
+        let names = stores.access.names(&credentials).await?;
+        let found: BTreeMap<_, _> = found
+            .iter()
+            .map(|one| ((one.resource.project_id, one.resource.handle.as_str()), one))
+            .collect();
         let live = |address: &Address| {
             let project = *projects.get(address.project.as_ref()?)?;
-            let resource = found.iter().find(|one| {
-                one.resource.project_id == project && one.resource.handle.as_str() == address.name
-            })?;
-            let credential = resource.attempt.cloud_credential_id().as_uuid();
+            let ResourceSnapshot { resource, attempt, blueprint, .. } =
+                found.get(&(project, address.name.as_str()))?;
             let mut fields = spec([
-                ("blueprint", Some(json!(resource.blueprint.slug))),
-                ("version", Some(json!(resource.blueprint.version))),
-                ("credential", names.get(&credential).map(|name| json!(name))),
+                ("blueprint", json!(blueprint.slug)),
+                ("version", json!(blueprint.version)),
+                ("credential", json!(names.get(&attempt.cloud_credential_id().as_uuid()))),
             ]);
-            let given = resource.attempt.parameter_values().as_map().iter();
-            fields.extend(given.map(|(key, v)| (format!("spec.parameters.{key}"), v.clone())));
-            let labels = resource.resource.labels.as_map().iter();
-            fields.extend(labels.map(|(key, value)| (label_path(key), json!(value))));
+            fields.extend(map("parameters", attempt.parameter_values().as_map()));
+            fields.extend(labelled(&resource.labels));
             Some(Live {
-                address: address.clone(),
-                subject_id: resource.resource.id.as_uuid(),
-                project_id: Some(project),
-                revision: Some(resource.resource.revision),
-                fields,
-                versions: Vec::new(),
-                leaving: resource.resource.deletion_id.is_some(),
+                subject_id: resource.id.as_uuid(),
+                revision: Some(resource.revision),
+                leaving: resource.deletion_id.is_some(),
+                ..Live::of_project(address, project, fields)
             })
         };
         Ok(wanted.iter().filter_map(live).collect())
@@ -85,21 +86,18 @@ impl FileKind for Resources {
 
     async fn create(
         &self,
-        context: &Context,
-        caller: &Caller,
+        Applier { context, caller }: Applier<'_>,
         document: &Document,
-    ) -> Result<Created, Error> {
+    ) -> Result<Option<Secret>, Error> {
         declare::declare(context, caller, declaration(document)).await?;
-        Ok(Created::default())
+        Ok(None)
     }
 
     async fn change(
         &self,
-        context: &Context,
-        caller: &Caller,
+        Applier { context, caller }: Applier<'_>,
         wanted: Desired<'_>,
     ) -> Result<(), Error> {
-        let id = ResourceId::new(wanted.live.subject_id);
         let version = wanted.text("version").map(str::to_owned);
         let parameter = |change: &Change| {
             let name = change.path.strip_prefix("spec.parameters.")?;
@@ -110,6 +108,7 @@ impl FileKind for Resources {
             parameters: wanted.changes.iter().filter_map(parameter).collect(),
             labels: wanted.changes("metadata.labels.").then(|| labels(wanted.target)),
         };
+        let id = ResourceId::new(wanted.live.subject_id);
         update(context, caller, id, changes, wanted.live.expected()).await?;
         Ok(())
     }
@@ -118,12 +117,13 @@ impl FileKind for Resources {
 /// The declaration of a new resource.
 pub(in crate::files) fn declaration(document: &Document) -> declare::Declare {
     let parameters = entries(&document.fields(), "parameters");
+    let owned = |name: &str| document.text(name).map(str::to_owned);
     declare::Declare {
         project: document.address.project.clone(),
         handle: document.address.name.clone(),
         blueprint: document.required("blueprint"),
-        version: document.text("version"),
-        credential: document.text("credential"),
+        version: owned("version"),
+        credential: owned("credential"),
         parameters: parameters.into_iter().collect(),
         labels: document.labels.clone(),
         protected: false,

@@ -5,25 +5,35 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
+use slipway_core::catalog::blueprint::Blueprint;
 use slipway_core::catalog::cloud::Cloud;
+use slipway_core::catalog::credential::Credential;
 use slipway_core::catalog::label::LabelDefinition;
+use slipway_core::catalog::project::Project;
 use slipway_core::files::document::{Address, DocumentKind};
+use slipway_core::files::write::DeclaredObject;
+use slipway_core::ids::{ApiKeyId, CloudCredentialId, ResourceId};
+use slipway_core::placement::cluster::Cluster;
 use slipway_core::precondition::Expected;
 
 use super::client::{Source, caller, context, document, fields, live};
 use super::suite::as_they_are;
-use crate::Context;
-use crate::catalog::projects;
+use crate::access::keys;
+use crate::broker;
+use crate::catalog::port::{BlueprintKey, CredentialKey};
+use crate::catalog::{credentials, projects};
 use crate::deletion::request::{DeleteOptions, delete};
-use crate::files::kind::Document;
+use crate::files::kind::{self, Document};
 use crate::files::{apply, read};
+use crate::placement::clusters;
 use crate::ports::Stores;
 use crate::ports::store::Page;
 use crate::testing::Dice;
 use crate::testing::world::{BLUEPRINT, PROJECT, World};
+use crate::{Context, Error};
 
 /// Edits of one sequence.
-const EDITS: u32 = 12;
+const EDITS: u32 = 20;
 
 /// Runs one sequence for each of these dice; on a store that nobody else uses.
 pub async fn files_model(stores: Stores, dice: impl IntoIterator<Item = Dice>) {
@@ -60,50 +70,100 @@ impl Model<'_> {
         Source::new(self.context, SOURCES[of])
     }
 
+    /// An object of this kind, of which there are two in every sequence.
+    fn address(&self, kind: DocumentKind, index: u64) -> Address {
+        let name = format!("m-{}-{index}", self.number);
+        let address = Address::new(kind, &name);
+        match kind {
+            DocumentKind::Credential => address.of_cloud(name),
+            DocumentKind::Assignment => address.of_project(&name).of_cloud(name),
+            DocumentKind::Resource => address.of_project(PROJECT),
+            _ => address,
+        }
+    }
+
     /// Puts a document into one of the folders, or takes one away.
     fn edit(&mut self) {
         let of = usize::from(self.roll(2) == 1);
-        let (kind, name) = (self.roll(4), self.roll(2));
-        let name = format!("m-{}-{name}", self.number);
-        let address = match kind {
-            0 => Address::new(DocumentKind::Label, name),
-            1 => Address::new(DocumentKind::Cloud, name),
-            2 => Address::new(DocumentKind::Project, name),
-            _ => Address::new(DocumentKind::Resource, name).of_project(PROJECT),
-        };
-        // Projects and resources are not taken down here.
-        if kind < 2 && self.roll(3) == 0 {
+        let (kind, index) = (self.roll(DocumentKind::ALL.len() as u64), self.roll(2));
+        let address = self.address(DocumentKind::ALL[kind as usize], index);
+        if self.roll(3) == 0 {
             self.folders[of].remove(&address);
-            return;
+            self.drop_dependants(&address);
+        } else {
+            self.put(of, address);
         }
-        let (labels, spec) = self.fields(of, kind);
+    }
+
+    /// Puts a document with random fields, and what it refers to, if no folder has that.
+    fn put(&mut self, of: usize, address: Address) {
+        let (labels, spec) = self.fields(of, &address);
         let document = document(address.clone(), &labels, &spec);
+        let needs = kind::of(address.kind).needs(&document).into_iter();
+        let prefix = self.prefix();
+        let needs = needs.filter(|needed| needed.name.starts_with(&prefix));
+        for needed in needs.collect::<Vec<_>>() {
+            if self.folders.iter().all(|folder| !folder.contains_key(&needed)) {
+                self.put(of, needed);
+            }
+        }
         self.folders[of].insert(address, document);
     }
 
-    /// Random labels and spec; no field is of both sources, but for those that never change.
-    fn fields(&mut self, of: usize, kind: u64) -> (Value, Value) {
-        let (there, value) = (self.roll(2) == 0, self.roll(3));
-        let label = match there {
-            true => json!({ SOURCES[of]: value.to_string() }),
-            false => json!({}),
-        };
-        let none = json!({});
-        match (kind, of) {
-            (0, 0) if there => (none, json!({ "description": value.to_string() })),
-            (0, 1) if there => (none, json!({ "propagate": value > 0 })),
-            (1, _) => {
-                let endpoint = if there { json!({ SOURCES[of]: value.to_string() }) } else { none };
-                (json!({}), json!({ "provider": "local", "endpoint": endpoint }))
-            }
-            (2, _) => (label, none),
-            (3, 0) if there => {
-                let parameters = json!({ "size": value });
-                (label, json!({ "blueprint": BLUEPRINT, "parameters": parameters }))
-            }
-            (3, _) => (label, json!({ "blueprint": BLUEPRINT })),
-            _ => (none.clone(), none),
+    /// Takes away what refers to something that no folder has any more.
+    fn drop_dependants(&mut self, address: &Address) {
+        if self.folders.iter().any(|folder| folder.contains_key(address)) {
+            return;
         }
+        let refers =
+            |document: &Document| kind::of(document.address.kind).needs(document).contains(address);
+        let dependants: Vec<Address> = self
+            .folders
+            .iter()
+            .flat_map(BTreeMap::values)
+            .filter(|document| refers(document))
+            .map(|document| document.address.clone())
+            .collect();
+        for dependant in dependants {
+            for folder in &mut self.folders {
+                folder.remove(&dependant);
+            }
+            self.drop_dependants(&dependant);
+        }
+    }
+
+    fn prefix(&self) -> String {
+        format!("m-{}-", self.number)
+    }
+
+    /// Random labels and spec; no field is of both sources, but for those that never change.
+    fn fields(&mut self, of: usize, address: &Address) -> (Value, Value) {
+        let (there, value) = (self.roll(2) == 0, self.roll(3));
+        let (first, text) = (there && of == 0, value.to_string());
+        let label = if there { json!({ SOURCES[of]: text }) } else { json!({}) };
+        let mut spec = match address.kind {
+            DocumentKind::Label | DocumentKind::Project => json!({}),
+            DocumentKind::Cloud => json!({ "provider": "local" }),
+            DocumentKind::Credential | DocumentKind::Assignment => {
+                json!({ "cloud": address.cloud })
+            }
+            DocumentKind::Cluster | DocumentKind::Blueprint => json!({ "engine": "local" }),
+            DocumentKind::Placement => json!({ "cluster": "local" }),
+            DocumentKind::Key => json!({ "role": "viewer" }),
+            DocumentKind::Resource => json!({ "blueprint": BLUEPRINT }),
+        };
+        match address.kind {
+            DocumentKind::Label if first => spec["description"] = json!(text),
+            DocumentKind::Label if there => spec["propagate"] = json!(value > 0),
+            DocumentKind::Cloud if there => spec["endpoint"] = json!({ SOURCES[of]: text }),
+            DocumentKind::Credential if first => spec["kvMount"] = json!(format!("mount{text}")),
+            DocumentKind::Cluster if first => spec["region"] = json!(format!("r{text}")),
+            DocumentKind::Blueprint if first => spec["description"] = json!(text),
+            DocumentKind::Blueprint if there => spec["displayName"] = json!(format!("B {text}")),
+            DocumentKind::Resource if first => spec["parameters"] = json!({ "size": value }),
+            _ => {}
+        }
+        (if address.kind.has_labels() { label } else { json!({}) }, spec)
     }
 
     /// Applies both folders at once and goes away at some point.
@@ -111,15 +171,10 @@ impl Model<'_> {
         let steps = self.roll(400);
         let folders = self.folders.clone().map(|folder| folder.into_values().collect::<Vec<_>>());
         let (one, two) = (self.source(0), self.source(1));
-        let gone = async {
-            for _ in 0..steps {
-                tokio::task::yield_now().await;
-            }
-        };
         let both = async { tokio::join!(one.apply(&folders[0]), two.apply(&folders[1])) };
         tokio::select! {
             _ = both => {}
-            () = gone => {}
+            () = steps_of(steps) => {}
         }
     }
 
@@ -140,11 +195,25 @@ impl Model<'_> {
 
     /// Applies both folders to the end, and checks what the store has then.
     async fn finish(&mut self) {
+        // A document may refer to one of the other folder, and that one to another.
+        for of in [0, 1, 0, 1] {
+            let documents: Vec<Document> = self.folders[of].values().cloned().collect();
+            self.source(of).apply(&documents).await;
+        }
         for of in [0, 1] {
             self.apply(of).await;
+        }
+        // Killed in the middle once. What one source prunes the other may still use, so the
+        // first prunes again.
+        let steps = self.roll(400);
+        tokio::select! {
+            () = self.prune(0) => {}
+            () = steps_of(steps) => {}
+        }
+        for of in [0, 1, 0] {
             self.prune(of).await;
         }
-        // What the first one prunes of an object of both, the second one still declares.
+        // What one source released of an object of both, the other one still declares.
         for of in [0, 1, 0] {
             self.apply(of).await;
         }
@@ -194,44 +263,100 @@ impl Model<'_> {
         }
     }
 
-    /// What the source declared and no longer does is deleted, unless the other declares it.
+    /// What the source declared and no longer does is deleted, what refers to something
+    /// before it, unless the other source declares it too.
     async fn prune(&self, of: usize) {
         let page = Page { after: None, limit: 500 };
         let declared = read::declared(self.context, &caller(), SOURCES[of], page).await;
-        let prefix = format!("m-{}-", self.number);
         // A source that declared nothing is unknown.
-        for line in declared.into_iter().flatten() {
-            let address = &line.declared.0.address;
-            let is_mine = address.name.starts_with(&prefix);
-            if !is_mine || self.folders[of].contains_key(address) {
+        let mut declared: Vec<_> = declared.into_iter().flatten().collect();
+        declared.sort_by_key(|line| std::cmp::Reverse(line.declared.0.address.kind));
+        let prefix = self.prefix();
+        for line in declared {
+            let row = &line.declared.0;
+            if !row.address.name.starts_with(&prefix) || self.folders[of].contains_key(&row.address)
+            {
                 continue;
             }
             if !line.shared_with.is_empty() {
-                let forgot = apply::release(self.context, &caller(), SOURCES[of], address).await;
-                forgot.expect("it was declared");
+                self.release(of, &row.address).await;
                 continue;
             }
-            let (name, options) = (address.name.as_str(), DeleteOptions::default());
-            let deleted = match address.kind {
-                DocumentKind::Label => {
-                    delete::<LabelDefinition>(self.context, &caller(), name, options).await
+            match self.delete(row).await {
+                Ok(()) if row.address.kind.is_of_project() => self.release(of, &row.address).await,
+                Ok(()) => {}
+                // Something of the other source uses it still.
+                Err(error) => {
+                    let code = error.kind().code();
+                    assert!(code.ends_with("_in_use"), "{}: {error}", row.address);
                 }
-                _ => delete::<Cloud>(self.context, &caller(), name, options).await,
-            };
-            deleted.expect("a deletion");
+            }
         }
     }
 
-    /// Nothing is left that no folder declares.
+    async fn release(&self, of: usize, address: &Address) {
+        let released = apply::release(self.context, &caller(), SOURCES[of], address).await;
+        released.expect("it was declared");
+    }
+
+    /// Through the use-case that the command calls.
+    async fn delete(&self, row: &DeclaredObject) -> Result<(), Error> {
+        let (context, caller, options) = (self.context, &caller(), DeleteOptions::default());
+        let id = &row.subject_id.to_string();
+        let deleted = match row.address.kind {
+            DocumentKind::Label => delete::<LabelDefinition>(context, caller, id, options).await,
+            DocumentKind::Cloud => delete::<Cloud>(context, caller, id, options).await,
+            DocumentKind::Cluster => delete::<Cluster>(context, caller, id, options).await,
+            DocumentKind::Project => delete::<Project>(context, caller, id, options).await,
+            DocumentKind::Blueprint => {
+                let key = BlueprintKey { blueprint: id.clone(), version: None };
+                delete::<Blueprint>(context, caller, &key, options).await
+            }
+            DocumentKind::Credential => {
+                let key = CredentialKey::Existing(CloudCredentialId::new(row.subject_id));
+                delete::<Credential>(context, caller, &key, options).await
+            }
+            DocumentKind::Resource => {
+                let id = ResourceId::new(row.subject_id);
+                broker::delete::delete(context, caller, id, options).await
+            }
+            DocumentKind::Key => {
+                let id = ApiKeyId::new(row.subject_id);
+                return keys::revoke(context, caller, id, None, Expected::Any).await;
+            }
+            DocumentKind::Assignment => {
+                let cloud = row.address.cloud.clone().unwrap_or_default();
+                let credential = Address::new(DocumentKind::Credential, &row.address.name);
+                let credential = live(context, &credential.of_cloud(cloud)).await;
+                let id = credential.expect("its credential").subject_id;
+                let (project, id) = (&row.address.name, CloudCredentialId::new(id));
+                return credentials::withdraw(context, caller, project, id).await;
+            }
+            DocumentKind::Placement => {
+                let project = &row.address.name;
+                let gone = clusters::withdraw(context, caller, project, Expected::Any).await;
+                return gone.map(drop);
+            }
+        };
+        deleted.map(drop)
+    }
+
+    /// Nothing is left that no folder declares, or it is on its way out.
     async fn check_gone(&self) {
-        for name in 0..2 {
-            for kind in [DocumentKind::Label, DocumentKind::Cloud] {
-                let address = Address::new(kind, format!("m-{}-{name}", self.number));
+        for kind in DocumentKind::ALL {
+            for index in 0..2 {
+                let address = self.address(*kind, index);
                 let declared = self.folders.iter().any(|folder| folder.contains_key(&address));
-                let there = live(self.context, &address).await.is_some();
+                let there = live(self.context, &address).await.is_some_and(|live| !live.leaving);
                 assert_eq!(there, declared, "{address}");
             }
         }
+    }
+}
+
+async fn steps_of(steps: u64) {
+    for _ in 0..steps {
+        tokio::task::yield_now().await;
     }
 }
 

@@ -1,21 +1,28 @@
 //! The order of the suite, and what it checks.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
+use slipway_core::commit::Commit;
 use slipway_core::error::ErrorKind;
 use slipway_core::files::document::{Address, DocumentKind};
+use slipway_core::files::fault::{Fault, Faults};
+use slipway_core::ids::ProjectId;
 use slipway_core::precondition::Expected;
 
 use super::client::{Source, at, caller, context, document, fields, live, version, word};
-use crate::Context;
+use crate::broker::declare::{Declare, declare_all};
 use crate::access::audit;
 use crate::access::port::{AuditFilter, AuditOrder};
 use crate::catalog::{labels, projects};
 use crate::files::apply::Verdict;
 use crate::files::kind::Document;
-use crate::files::{apply, read};
+use crate::files::port::SourceFaults;
+use crate::files::{apply, faults, read};
 use crate::ports::Stores;
 use crate::ports::store::Page;
 use crate::testing::world::{BLUEPRINT, PROJECT, World};
+use crate::{Context, Error};
 
 /// What applying documents does; on a store that nobody else uses.
 pub async fn files(stores: Stores) {
@@ -29,8 +36,10 @@ pub async fn files(stores: Stores) {
     a_dry_run_writes_nothing(context).await;
     a_resource_changes_in_place(context).await;
     an_object_that_was_made_again_has_no_owner(context).await;
+    one_that_is_refused_takes_no_other_with_it(context).await;
     two_applies_at_once_end_as_one(context).await;
     a_source_lists_and_forgets_what_it_declared(context).await;
+    faults_are_kept_until_they_are_mended(context).await;
 }
 
 fn none() -> Value {
@@ -242,6 +251,49 @@ async fn delete_label(context: &Context, name: &str) {
     deleted.expect("a deletion");
 }
 
+/// New resources share a transaction; each is decided by itself all the same.
+async fn one_that_is_refused_takes_no_other_with_it(context: &Context) {
+    let source = Source::new(context, "together");
+    let new = |name: &str, spec: &Value| {
+        let address = Address::new(DocumentKind::Resource, name).of_project(PROJECT);
+        document(address, &none(), spec)
+    };
+    let good = json!({ "blueprint": BLUEPRINT });
+    let folder = [
+        new("together-1", &good),
+        new("together-2", &json!({ "blueprint": BLUEPRINT, "parameters": { "unknown": 1 } })),
+        new("together-3", &json!({ "blueprint": "there-is-none" })),
+        new("together-4", &json!({ "blueprint": BLUEPRINT, "version": "v1" })),
+        new("Not A Handle", &good),
+        new("together-5", &good),
+    ];
+    let said = source.verdicts(&folder).await;
+    let (parameters, blueprint) = ("parameter_values_invalid", "blueprint_not_found");
+    let expected = ["created", parameters, blueprint, "created", "invalid_input", "created"];
+    assert_eq!(said, expected);
+    // A write that fails rolls all of them back, and then each is decided alone.
+    let declare = |handle: &str| Declare {
+        handle: handle.to_owned(),
+        blueprint: BLUEPRINT.to_owned(),
+        ..Declare::default()
+    };
+    let inputs = ["broken-1", "broken-2", "broken-2", "together-1", "broken-3"].map(declare);
+    let announced_twice = |number: usize, commit: &mut Commit| {
+        if number == 0 {
+            commit.events.extend(commit.events.clone());
+        }
+    };
+    let declared = declare_all(context, &caller(), inputs.to_vec(), announced_twice).await;
+    let declared = declared.expect("an answer for each");
+    let said: Vec<_> = declared.iter().map(|one| one.as_ref().map_err(Error::kind).err()).collect();
+    let (stale, taken) = (Some(ErrorKind::RevisionStale), Some(ErrorKind::HandleTaken));
+    assert_eq!(said, [stale, None, taken, taken, None]);
+    for (handle, there) in [("broken-1", false), ("broken-2", true), ("broken-3", true)] {
+        let address = Address::new(DocumentKind::Resource, handle).of_project(PROJECT);
+        assert_eq!(live(context, &address).await.is_some(), there, "{handle}");
+    }
+}
+
 async fn two_applies_at_once_end_as_one(context: &Context) {
     let names: Vec<String> = (0..20).map(|number| format!("race-{number}")).collect();
     let folder = |description: &str| -> Vec<Document> {
@@ -294,4 +346,48 @@ async fn a_source_lists_and_forgets_what_it_declared(context: &Context) {
     assert_eq!(listed(1, None).await[0].shared_with.len(), 0);
     let sources = read::sources(context, &caller(), Some("lists"), 1).await.expect("sources");
     assert_eq!((sources[0].name.as_str(), sources[0].objects), ("lists-1", 3));
+}
+
+async fn faults_are_kept_until_they_are_mended(context: &Context) {
+    let files = &context.stores.files;
+    let fault = |file: &str, line| Fault {
+        file: file.to_owned(),
+        line,
+        code: "invalid_input".to_owned(),
+        message: "is no YAML".to_owned(),
+    };
+    let (one, two) = (fault("a.yaml", Some(3)), fault("b.yaml", None));
+    let record = async |faults: Vec<Fault>| {
+        let faults = Faults::new(faults, 0);
+        faults::record(context, &caller(), "faulty", &faults).await.expect("a record");
+    };
+    let shown = async || faults::faults(context, &caller(), "faulty").await;
+    assert_eq!(shown().await.expect_err("no source").kind(), ErrorKind::SourceNotFound);
+    record(vec![]).await;
+    assert_eq!(shown().await.expect_err("nothing was written").kind(), ErrorKind::SourceNotFound);
+    record(vec![one.clone(), two.clone()]).await;
+    assert_eq!(shown().await.expect("faults"), [one, two.clone()]);
+    let listed = read::sources(context, &caller(), Some("fault"), 1).await.expect("sources");
+    assert_eq!((listed[0].name.as_str(), listed[0].objects, listed[0].faults), ("faulty", 0, 2));
+    let page = Page { after: None, limit: 10 };
+    let declared = read::declared(context, &caller(), "faulty", page).await.expect("it is known");
+    assert!(declared.is_empty());
+    record(vec![two.clone()]).await;
+    record(vec![two.clone()]).await;
+    assert_eq!(shown().await.expect("the last apply counts"), [two.clone()]);
+    let all = files.faults_list(10).await.expect("a list");
+    assert_eq!(all, [SourceFaults { source: "faulty".to_owned(), total: 1 }]);
+    // A key of a project has faults of its own, and sees no others.
+    let project = live(context, &at(DocumentKind::Project, PROJECT)).await.expect("the seed");
+    let theirs = Some(ProjectId::new(project.subject_id));
+    assert!(files.faults_of("faulty", theirs).await.expect("faults").is_empty());
+    files.faults_put("faulty", theirs, &Faults::new(vec![two], 0)).await.expect("a record");
+    assert_eq!(files.faults_of("faulty", None).await.expect("faults").total, 2);
+    files.faults_put("faulty", theirs, &Faults::default()).await.expect("a record");
+    assert_eq!(files.faults_prune(Duration::from_secs(3_600), 10).await.expect("a prune"), 0);
+    record(vec![]).await;
+    assert!(files.faults_list(10).await.expect("a list").is_empty(), "mended");
+    record(vec![fault("c.yaml", None)]).await;
+    assert_eq!(files.faults_prune(Duration::ZERO, 10).await.expect("a prune"), 1);
+    assert!(files.faults_list(10).await.expect("a list").is_empty());
 }

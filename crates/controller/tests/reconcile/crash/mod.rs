@@ -12,6 +12,7 @@
 //!
 //! [`publishing`] does the same for an event from its commit to a subscriber.
 
+mod applying;
 mod checks;
 mod deleting;
 mod fate;

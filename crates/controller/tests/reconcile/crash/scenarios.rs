@@ -8,6 +8,7 @@ use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::ids::{DeletionId, ProvisionedResourceId, ResourceId};
 use slipway_core::precondition::Expected;
 
+use super::applying;
 use super::deleting;
 use super::plane::Plane;
 use super::raw::Raw;
@@ -30,6 +31,7 @@ pub(super) enum Scenario {
     UpdatedInsideATick,
     Replaced,
     RolledOut,
+    Applied,
     Restored,
     Cancelled,
     Purged,
@@ -60,13 +62,13 @@ pub(super) struct Filling {
 pub(super) const CAME: &[&str] = &["Requested", "Ready"];
 const CAME_AND_WENT: &[&str] = &["Requested", "Ready", "Deleting", "Deleted"];
 const CAME_AND_CHANGED: &[&str] = &["Requested", "Ready", "Updated"];
-const CHANGED_AND_CAME: &[&str] = &["Requested", "Updated", "Ready"];
+pub(super) const CHANGED_AND_CAME: &[&str] = &["Requested", "Updated", "Ready"];
 const CAME_TWICE: &[&str] = &["Requested", "Ready", "Ready"];
 pub(super) const NEVER_CAME: &[&str] = &["Requested", "Deleting", "Deleted"];
 const FAILED_AND_WENT: &[&str] = &["Requested", "Failed", "Deleting", "Deleted"];
 
 impl Scenario {
-    pub(super) const ALL: [Self; 20] = [
+    pub(super) const ALL: [Self; 21] = [
         Self::Provisioning,
         Self::Enrolment,
         Self::Teardown,
@@ -81,6 +83,7 @@ impl Scenario {
         Self::UpdatedInsideATick,
         Self::Replaced,
         Self::RolledOut,
+        Self::Applied,
         Self::Restored,
         Self::Cancelled,
         Self::Purged,
@@ -161,6 +164,15 @@ impl Scenario {
                 "commit:rollout.end/before",
                 "commit:rollout.end/after",
             ],
+            Self::Applied => &[
+                "commit:label/before",
+                "commit:cloud/after",
+                "commit:project/after",
+                "commit:declarations/before",
+                "commit:declarations/after",
+                "commit:resource.update/after",
+                "commit:Pending→Deregistering+resource.delete/before",
+            ],
             Self::Cancelled => &["commit:deletion.cancel/before", "commit:deletion.cancel/after"],
             Self::Purged => &[
                 "commit:deletion.purge/before",
@@ -191,7 +203,12 @@ impl Scenario {
     pub(super) fn has_takeover(self) -> bool {
         !matches!(
             self,
-            Self::TwoAtOnce | Self::Restored | Self::Cancelled | Self::Purged | Self::Approved
+            Self::TwoAtOnce
+                | Self::Applied
+                | Self::Restored
+                | Self::Cancelled
+                | Self::Purged
+                | Self::Approved
         )
     }
 
@@ -231,6 +248,7 @@ impl Scenario {
             Self::FailedAndRetried => return failed_and_retried(plane, handle).await,
             Self::Replaced => return replaced(plane, handle).await,
             Self::Restored => return restored(plane, handle).await,
+            Self::Applied => return applying::applied(plane, handle).await,
             Self::Cancelled => return deleting::cancelled(plane, handle).await,
             Self::Purged => return deleting::purged(plane, handle).await,
             Self::Approved => return deleting::approved(plane, handle).await,

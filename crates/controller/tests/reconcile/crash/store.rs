@@ -16,15 +16,15 @@ use std::time::Duration;
 use async_trait::async_trait;
 use slipway_app::access::port::AccessIntercept;
 use slipway_app::broker::port::{
-    BrokerIntercept, Claimed, Decided, DeclareKey, DeclareRule, RedeclareKey, RedeclareRule,
-    ReplaceRule, ResourceDeletionRule, ResourceKey, ResourceRule,
+    BrokerIntercept, Claimed, Decided, DeclarationsRule, DeclareKey, DeclareRule, RedeclareKey,
+    RedeclareRule, ReplaceRule, ResourceDeletionRule, ResourceKey, ResourceRule,
 };
 use slipway_app::catalog::port::CatalogIntercept;
 use slipway_app::deletion::port::{
     DeletionIntercept, DeletionRule, PlanRule, PurgeBatch, PurgeRule, RestoreRule,
 };
 use slipway_app::events::port::{ClaimedSubscription, EventIntercept, Published};
-use slipway_app::files::port::FilesIntercept;
+use slipway_app::files::port::{Beside, FilesIntercept};
 use slipway_app::nodes::port::NodeIntercept;
 use slipway_app::operations::port::OperationsIntercept;
 use slipway_app::placement::port::PlacementIntercept;
@@ -40,8 +40,11 @@ use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::commit::{Commit, Recorded, Release, Write};
 use slipway_core::deletion::door::DoorInput;
 use slipway_core::deletion::restore::{Renames, RestoreSnapshot};
+use slipway_core::files::document::DocumentKind;
+use slipway_core::files::write::DeclaredObject;
 use slipway_core::ids::{
-    DeletionId, Partition, PlanId, ProvisionedResourceId, ResourceId, RolloutId, SubscriptionId,
+    DeletionId, Partition, PlanId, ProjectId, ProvisionedResourceId, ResourceId, RolloutId,
+    SubscriptionId,
 };
 use slipway_core::nodes::enrol::EnrolSnapshot;
 use slipway_core::nodes::token::SecretHash;
@@ -167,6 +170,22 @@ impl BrokerIntercept for FatedStore {
         let mut weighed = |snapshot: &_| passage.weigh(&self.fate, rule(snapshot)?);
         let outcome = self.inner.broker.decide_declaration(key, &mut weighed).await;
         self.conclude(passage, outcome).await
+    }
+
+    /// A batch is one commit, whatever it has.
+    async fn decide_declarations(
+        &self,
+        keys: &[DeclareKey],
+        rule: &mut DeclarationsRule<'_>,
+    ) -> Result<Vec<Result<(), Error>>, Error> {
+        const NAME: &str = "commit:declarations";
+        if keys.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.before(NAME).await?;
+        let decided = self.inner.broker.decide_declarations(keys, rule).await?;
+        self.after(NAME).await?;
+        Ok(decided)
     }
 
     async fn decide(&self, key: ResourceKey, rule: &mut ResourceRule<'_>) -> Result<(), Error> {
@@ -460,7 +479,6 @@ impl EventIntercept for FatedStore {
     }
 }
 
-/// No scenario has a passage in the rows of kinds.
 #[async_trait]
 impl KindIntercept for FatedStore {
     fn inner(&self) -> &Stores {
@@ -469,6 +487,57 @@ impl KindIntercept for FatedStore {
 
     async fn enter(&self) {
         self.fate.alive().await;
+    }
+
+    async fn before_decision(&self, kind: &'static str) -> Result<(), Error> {
+        self.before(&format!("commit:{kind}")).await
+    }
+
+    async fn after_decision(&self, kind: &'static str) -> Result<(), Error> {
+        self.after(&format!("commit:{kind}")).await
+    }
+}
+
+#[async_trait]
+impl FilesIntercept for FatedStore {
+    fn inner(&self) -> &dyn FilesStore {
+        &*self.inner.files
+    }
+
+    async fn enter(&self) {
+        self.fate.alive().await;
+    }
+
+    /// Their decisions are passages too.
+    async fn beside(&self, beside: Arc<Beside>) -> Stores {
+        self.fate.alive().await;
+        Stores::of(Arc::new(Self {
+            inner: self.inner.files.beside(beside).await,
+            fate: Arc::clone(&self.fate),
+            journal: Arc::clone(&self.journal),
+            lease: self.lease,
+        }))
+    }
+
+    async fn declared_put(&self, rows: &[DeclaredObject]) -> Result<(), Error> {
+        const NAME: &str = "commit:declared";
+        self.before(NAME).await?;
+        self.inner.files.declared_put(rows).await?;
+        self.after(NAME).await
+    }
+
+    async fn declared_forget(
+        &self,
+        source: &str,
+        kind: DocumentKind,
+        path: &str,
+        project: Option<ProjectId>,
+    ) -> Result<bool, Error> {
+        const NAME: &str = "commit:forget";
+        self.before(NAME).await?;
+        let forgot = self.inner.files.declared_forget(source, kind, path, project).await?;
+        self.after(NAME).await?;
+        Ok(forgot)
     }
 }
 
@@ -583,7 +652,6 @@ impl RolloutIntercept for FatedStore {
 hand_on! {
     AccessIntercept, AccessStore, access;
     CatalogIntercept, CatalogStore, catalog;
-    FilesIntercept, FilesStore, files;
     OperationsIntercept, OperationsStore, operations;
     PlacementIntercept, PlacementStore, placement;
 }

@@ -4,6 +4,9 @@
 //! The lock serialises the declarations of one project, so that a handle that
 //! was read as free still is when it is written.
 
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
 use slipway_app::broker::port::{DeclareKey, RedeclareKey, ResourceKey};
 use slipway_core::broker::redeclare::RedeclareSnapshot;
 use slipway_core::broker::snapshot::{CredentialConflict, CredentialView, DeclareSnapshot};
@@ -11,6 +14,7 @@ use slipway_core::catalog::blueprint_version::Engine;
 use slipway_core::ids::{ProjectId, ResourceId};
 use slipway_core::placement::namespace::Placement;
 use sqlx::Row as _;
+use sqlx::types::Json;
 use uuid::Uuid;
 
 use super::catalog::for_declaration;
@@ -26,17 +30,28 @@ impl Load for &DeclareKey {
     type Snapshot = DeclareSnapshot;
 
     async fn load(&self, connection: &mut Connection) -> Result<DeclareSnapshot, Failure> {
-        let project = for_declaration::lock_project(connection, &self.project).await?;
-        let project_leaving = project.is_some_and(|(_, leaving)| leaving);
-        let project = project.map(|(id, _)| id);
-        let named = (self.blueprint.as_str(), self.version.as_deref(), self.credential.as_deref());
-        let holder = match project {
-            Some(project) => holder(connection, project, &self.handle).await?,
-            None => None,
-        };
-        let declared = snapshot(connection, project, named).await?;
-        Ok(DeclareSnapshot { holder, project_leaving, ..declared })
+        let (snapshot, holders) = load_group(connection, &[*self]).await?;
+        Ok(DeclareSnapshot { holder: holders.get(&self.handle).copied(), ..snapshot })
     }
+}
+
+/// Locks the project of declarations that differ only in their handles, and loads what all of
+/// them are checked against, and who holds these handles.
+pub(crate) async fn load_group(
+    connection: &mut Connection,
+    keys: &[&DeclareKey],
+) -> Result<(DeclareSnapshot, BTreeMap<String, Uuid>), Failure> {
+    let Some(key) = keys.first() else { return Err(Failure::NotFound { kind: "declaration" }) };
+    let project = for_declaration::lock_project(connection, &key.project).await?;
+    let project_leaving = project.is_some_and(|(_, leaving)| leaving);
+    let project = project.map(|(id, _)| id);
+    let named = (key.blueprint.as_str(), key.version.as_deref(), key.credential.as_deref());
+    let holders = match project {
+        Some(project) => holders(connection, project, keys).await?,
+        None => BTreeMap::new(),
+    };
+    let declared = snapshot(connection, project, named).await?;
+    Ok((DeclareSnapshot { project_leaving, ..declared }, holders))
 }
 
 /// A resource, locked, with what its corrected declaration is checked against. The project is not locked: who has locked it waits for no resource, and what
@@ -130,20 +145,23 @@ async fn placement(
     }
 }
 
-async fn holder(
+async fn holders(
     connection: &mut Connection,
     project: Uuid,
-    handle: &str,
-) -> Result<Option<Uuid>, sqlx::Error> {
-    let row = sqlx::query(
-        "SELECT id FROM resources \
-         WHERE project_id = $1 AND handle = $2 AND deleted_at IS NULL",
-    )
+    keys: &[&DeclareKey],
+) -> Result<BTreeMap<String, Uuid>, sqlx::Error> {
+    let given: Vec<Value> = keys.iter().map(|key| json!({ "handle": key.handle })).collect();
+    let found = sqlx::query(concat!(
+        "SELECT r.handle, r.id FROM resources r WHERE r.project_id = $2 AND r.deleted_at IS NULL \
+         AND r.handle IN (SELECT given.handle FROM ",
+        rows_from_json!(handle: text),
+        ")"
+    ))
+    .bind(Json(given))
     .bind(project)
-    .bind(handle)
-    .fetch_optional(connection)
+    .fetch_all(connection)
     .await?;
-    row.map(|row| row.try_get("id")).transpose()
+    found.iter().map(|row| Ok((row.try_get("handle")?, row.try_get("id")?))).collect()
 }
 
 /// A resource of the project whose attempt, or the corrected one that follows it,

@@ -156,15 +156,36 @@ pub(crate) async fn forget_subjects(
     Ok(())
 }
 
-/// Every source with what it declared, by name.
+/// Whether a source declares something.
+pub(crate) async fn exists(
+    connection: &mut Connection,
+    (source, project): (&str, Option<ProjectId>),
+) -> Result<bool, Failure> {
+    let found = sqlx::query(
+        "SELECT id FROM declared_objects WHERE source = $1 \
+         AND ($2 IS NULL OR project_id = $2) LIMIT 1",
+    )
+    .bind(source)
+    .bind(project.map(|id| id.as_uuid()))
+    .fetch_optional(connection)
+    .await?;
+    Ok(found.is_some())
+}
+
+/// Every source with what it declared and could not, by name.
 pub(crate) async fn sources(
     connection: &mut Connection,
     (project, after, limit): (Option<ProjectId>, Option<&str>, u32),
 ) -> Result<Vec<Source>, Failure> {
     let found = sqlx::query(
-        "SELECT source, count(*) AS objects, max(updated_at) AS updated_at \
+        "SELECT s.source, CAST(sum(s.objects) AS BIGINT) AS objects, \
+         CAST(sum(s.faults) AS BIGINT) AS faults, max(s.updated_at) AS updated_at FROM \
+         (SELECT source, count(*) AS objects, 0 AS faults, max(updated_at) AS updated_at \
          FROM declared_objects WHERE source > $1 AND ($2 IS NULL OR project_id = $2) \
-         GROUP BY source ORDER BY source LIMIT $3",
+         GROUP BY source UNION ALL \
+         SELECT source, 0 AS objects, sum(total) AS faults, max(updated_at) AS updated_at \
+         FROM file_faults WHERE source > $1 AND ($2 IS NULL OR project_id = $2) \
+         GROUP BY source) s GROUP BY s.source ORDER BY s.source LIMIT $3",
     )
     .bind(after.unwrap_or_default())
     .bind(project.map(|id| id.as_uuid()))
@@ -175,6 +196,7 @@ pub(crate) async fn sources(
         Ok(Source {
             name: row.try_get("source")?,
             objects: row.try_get("objects")?,
+            faults: row.try_get("faults")?,
             updated_at: row.try_get::<crate::micros::Micros, _>("updated_at")?.into(),
         })
     };

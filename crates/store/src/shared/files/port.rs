@@ -1,17 +1,19 @@
 //! Implements the port `FilesStore`.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
-use slipway_app::files::port::{Beside, Declared, Source};
+use slipway_app::files::port::{Beside, Declared, Source, SourceFaults};
 use slipway_app::ports::store::{Error, Page};
 use slipway_app::ports::{FilesStore, Listed, Stores};
 use slipway_core::files::document::DocumentKind;
+use slipway_core::files::fault::Faults;
 use slipway_core::files::write::DeclaredObject;
 use slipway_core::ids::ProjectId;
 use uuid::Uuid;
 
-use super::{Backend, declared};
+use super::{Backend, declared, faults};
 
 #[async_trait]
 impl FilesStore for Backend {
@@ -48,6 +50,31 @@ impl FilesStore for Backend {
         project: Option<ProjectId>,
     ) -> Result<bool, Error> {
         self.statement((source, kind, path, project), declared::forget).await
+    }
+
+    async fn faults_put(
+        &self,
+        source: &str,
+        project: Option<ProjectId>,
+        faults: &Faults,
+    ) -> Result<(), Error> {
+        self.write((source, project, faults), faults::put).await
+    }
+
+    async fn faults_of(&self, source: &str, project: Option<ProjectId>) -> Result<Faults, Error> {
+        self.read((source, project), faults::of).await
+    }
+
+    async fn faults_list(&self, limit: u32) -> Result<Vec<SourceFaults>, Error> {
+        self.read(limit, faults::list).await
+    }
+
+    async fn faults_prune(&self, keep: Duration, limit: u32) -> Result<u64, Error> {
+        self.statement((keep, limit), faults::prune).await
+    }
+
+    async fn source_exists(&self, source: &str, project: Option<ProjectId>) -> Result<bool, Error> {
+        self.read((source, project), declared::exists).await
     }
 
     async fn source_page(
