@@ -52,6 +52,11 @@ fn fault(path: Option<&Path>, error: &serde_json::Error) -> Fault {
     // serde_json appends the position to its text; report it separately.
     let place = format!(" at line {line} column {column}");
     let problem = text.strip_suffix(&place).unwrap_or(&text);
+    // The name of our type says nothing to people.
+    let problem = match problem.rsplit_once("expected struct ") {
+        Some((before, name)) if !name.contains(' ') => format!("{before}expected a map"),
+        _ => problem.to_owned(),
+    };
     let problem: String = problem.chars().filter(|c| !c.is_control()).take(400).collect();
     // `?` is where the document ends or is no JSON.
     let path = path.map(ToString::to_string).unwrap_or_default();
@@ -184,6 +189,13 @@ mod tests {
             "sure",
         ];
         assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn no_type_of_ours_is_named() {
+        let wrong = json!({ "name": "x", "count": 1, "parts": [7] });
+        let faults = parse::<Document>(wrong.to_string().as_bytes()).unwrap_err();
+        assert_eq!(faults[0].problem, "invalid type: integer `7`, expected a map");
     }
 
     #[test]

@@ -35,9 +35,11 @@ impl Line {
     /// Every fault, with its place.
     pub(super) fn faults(&self) -> Vec<FieldError> {
         let Some(refusal) = &self.applied.refusal else { return Vec::new() };
-        let named = |place: &str| match self.object.kind.is_empty() {
-            true => place.to_owned(),
-            false => format!("{place}: {}", self.object),
+        let ObjectReference { kind, name, .. } = &self.object;
+        let named = |place: &str| match (&**kind, &**name) {
+            ("", _) => place.to_owned(),
+            (kind, "") => format!("{place}: {kind} without a name"),
+            _ => format!("{place}: {}", self.object),
         };
         if refusal.errors.is_empty() {
             let (code, message) = (refusal.code.clone(), refusal.message.clone());
