@@ -395,6 +395,7 @@ mod tests {
         "cluster",
         "command",
         "composition",
+        "composition_name",
         "confirm",
         "correlation_id",
         "created_by",

@@ -5,7 +5,7 @@ use slipway_core::access::idempotency::{Entry, Key, Request};
 use slipway_core::catalog::Name;
 use slipway_core::catalog::blueprint::{self, Blueprint, VersionContent};
 use slipway_core::catalog::blueprint_version::{
-    CompositeDefinition, Engine, InjectionStrategy, MeshRole,
+    Documents, Engine, InjectionStrategy, MeshRole,
 };
 use slipway_core::catalog::cloud::{self, Cloud, Endpoint};
 use slipway_core::catalog::credential::{self, Credential};
@@ -286,7 +286,7 @@ impl World {
         &self,
         slug: &str,
         content: &VersionContent,
-        documents: &Result<CompositeDefinition, Refusal>,
+        documents: &Result<Documents, Refusal>,
     ) -> Result<BlueprintVersionId, Error> {
         let fresh = BlueprintVersionId::new(self.uuid());
         let mut id = fresh;
