@@ -22,9 +22,9 @@ use crate::clock;
 use crate::context::Context;
 use crate::journal::Name;
 use crate::kinds::{self, FINALIZER, MANAGER};
-use crate::{composition, managed};
 use crate::script::{Condition, Script, State};
 use crate::watching::Updates;
+use crate::{composition, managed};
 
 /// Namespace of the composed resource if the composite has none.
 const NAMESPACE: &str = "default";

@@ -4,9 +4,7 @@ use slipway_core::access::AccessWrite;
 use slipway_core::access::idempotency::{Entry, Key, Request};
 use slipway_core::catalog::Name;
 use slipway_core::catalog::blueprint::{self, Blueprint, VersionContent};
-use slipway_core::catalog::blueprint_version::{
-    Documents, Engine, InjectionStrategy, MeshRole,
-};
+use slipway_core::catalog::blueprint_version::{Documents, Engine, InjectionStrategy, MeshRole};
 use slipway_core::catalog::cloud::{self, Cloud, Endpoint};
 use slipway_core::catalog::credential::{self, Credential};
 use slipway_core::catalog::label::LabelDefinition;

@@ -227,7 +227,8 @@ pub(super) async fn a_composite_names_the_composition_of_its_version(world: &Wor
         assert_eq!(composition(foreign).await, None);
     }
     let both = world.store.broker.attempt_load(&[foreign, second, first]).await.expect("a load");
-    let read: Vec<_> = both.iter().map(|row| row.as_ref().expect("a row").read_as.clone()).collect();
+    let read: Vec<_> =
+        both.iter().map(|row| row.as_ref().expect("a row").read_as.clone()).collect();
     assert_eq!(read, [Some("v2".to_owned()), Some("v2".to_owned()), Some("v2".to_owned())]);
 
     let elsewhere = world.create_managed(&world.fresh_name("cluster"), "eu").await.expect("one");

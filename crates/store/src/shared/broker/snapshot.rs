@@ -109,7 +109,8 @@ impl Facts {
         let providers = Providers::of(connection, made_in_a_cloud(attempts, versions)?).await?;
         let installed = |version: &&Arc<BlueprintVersion>| version.composition_name.is_some();
         let installed = versions.values().flatten().filter(installed);
-        let blueprints: BTreeSet<_> = installed.map(|version| version.blueprint_id.as_uuid()).collect();
+        let blueprints: BTreeSet<_> =
+            installed.map(|version| version.blueprint_id.as_uuid()).collect();
         let clusters = named(attempts, "a_partition")?.into_iter().collect();
         let read_as = ReadAs::of(connection, clusters, blueprints.into_iter().collect()).await?;
         Ok(Self { providers, read_as })

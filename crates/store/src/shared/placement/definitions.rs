@@ -135,9 +135,8 @@ impl Needed {
     }
 
     fn served(&self, kind: &CompositeType) -> BTreeSet<String> {
-        let of_kind = |(group, plural, _): &&VersionInUse| {
-            *group == kind.group && *plural == kind.plural
-        };
+        let of_kind =
+            |(group, plural, _): &&VersionInUse| *group == kind.group && *plural == kind.plural;
         self.served.iter().filter(of_kind).map(|(_, _, version)| version.clone()).collect()
     }
 

@@ -181,9 +181,7 @@ fn an_older_version_keeps_its_composition_beside_the_newer_one() {
     let first = decision(&demand, &definitions, &observed);
     assert_eq!((puts(&first), first.found.as_deref()), (vec![DefinitionKind::Xrd], Some("v1")));
     act(&first, &mut observed);
-    observed
-        .objects
-        .insert(definitions.composition.clone(), DefinitionState::Seen(seen()));
+    observed.objects.insert(definitions.composition.clone(), DefinitionState::Seen(seen()));
     let second = decision(&demand, &definitions, &observed);
     assert_eq!(second.actions, [DefinitionsAction::Put(other())]);
     assert_eq!((second.phase, second.found.as_deref()), (DefinitionPhase::Applying, None));
