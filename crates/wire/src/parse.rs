@@ -21,11 +21,20 @@ const MOST_READS: usize = 32;
 
 /// The document, or what does not fit; at least one fault.
 pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Vec<Fault>> {
+    match parse_mended(bytes) {
+        (Some(parsed), faults) if faults.is_empty() => Ok(parsed),
+        (_, faults) => Err(faults),
+    }
+}
+
+/// The document with another value in place of each that does not fit, and those faults. So the
+/// rest of it can be checked, too. `None` if it cannot be read at all.
+pub fn parse_mended<T: DeserializeOwned>(bytes: &[u8]) -> (Option<T>, Vec<Fault>) {
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
     let error = match serde_path_to_error::deserialize(&mut deserializer) {
         Ok(parsed) => match deserializer.end() {
-            Ok(()) => return Ok(parsed),
-            Err(error) => return Err(vec![fault(None, &error)]),
+            Ok(()) => return (Some(parsed), Vec::new()),
+            Err(error) => return (None, vec![fault(None, &error)]),
         },
         Err(error) => error,
     };
@@ -33,7 +42,10 @@ pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Vec<Fault>> {
     // Without valid syntax there is no further document to read.
     if let Ok(mut document) = serde_json::from_slice(bytes) {
         for _ in 0..MOST_READS {
-            let Err(error) = serde_path_to_error::deserialize::<_, T>(&document) else { break };
+            let error = match serde_path_to_error::deserialize(&document) {
+                Ok(mended) => return (Some(mended), faults),
+                Err(error) => error,
+            };
             let found = Fault { position: None, ..fault(Some(error.path()), error.inner()) };
             if !mend(&mut document, error.path(), &error.inner().to_string()) {
                 break;
@@ -43,7 +55,7 @@ pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Vec<Fault>> {
             }
         }
     }
-    Err(faults)
+    (None, faults)
 }
 
 fn fault(path: Option<&Path>, error: &serde_json::Error) -> Fault {
@@ -184,6 +196,15 @@ mod tests {
             "sure",
         ];
         assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn what_fits_is_read_beside_what_does_not() {
+        let wrong = json!({ "name": "x", "count": "many", "parts": [{ "kind": "large" }] });
+        let (mended, faults) = parse_mended::<Document>(wrong.to_string().as_bytes());
+        let mended = mended.unwrap();
+        assert_eq!((mended.name.as_str(), mended.parts.len(), faults.len()), ("x", 1, 1));
+        assert!(parse_mended::<Document>(b"{").0.is_none());
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use slipway_wire::catalog::{Metadata, PublishVersion};
-use slipway_wire::parse::{Fault, parse};
+use slipway_wire::parse::{Fault, parse, parse_mended};
 use slipway_wire::problem::FieldError;
 
 pub(super) const METADATA: &str = "metadata.json";
@@ -27,7 +27,10 @@ impl Bundle {
         xrd: String,
         composition: String,
     ) -> Result<Self, Vec<Fault>> {
-        let metadata: Metadata = parse(metadata.as_bytes())?;
+        Ok(Self::of(parse(metadata.as_bytes())?, xrd, composition))
+    }
+
+    fn of(metadata: Metadata, xrd: String, composition: String) -> Self {
         let body = PublishVersion {
             version: metadata.version,
             xrd,
@@ -40,12 +43,21 @@ impl Bundle {
         };
         let display_name = metadata.display_name.unwrap_or_else(|| metadata.slug.clone());
         let description = metadata.description.unwrap_or_default();
-        Ok(Self { slug: metadata.slug, display_name, description, body })
+        Self { slug: metadata.slug, display_name, description, body }
     }
 }
 
-/// The contents of a folder, or all that is wrong with it.
+/// The contents of a folder, or all that is wrong with its shape.
 pub(crate) fn read(folder: &Path) -> Result<Bundle, Vec<FieldError>> {
+    match read_mended(folder) {
+        (Some(bundle), faults) if faults.is_empty() => Ok(bundle),
+        (_, faults) => Err(faults),
+    }
+}
+
+/// The contents of a folder as far as they have the right shape, and where they do not. Other
+/// values stand in for those, so that the rest can be checked.
+pub(super) fn read_mended(folder: &Path) -> (Option<Bundle>, Vec<FieldError>) {
     let mut faults = Vec::new();
     let mut file = |name: &str| {
         let read = std::fs::read_to_string(folder.join(name));
@@ -55,15 +67,16 @@ pub(crate) fn read(folder: &Path) -> Result<Bundle, Vec<FieldError>> {
     };
     let (metadata, xrd, composition) = (file(METADATA), file("xrd.yaml"), file("composition.yaml"));
     if faults.iter().any(|fault| fault.field == METADATA) {
-        return Err(faults);
+        return (None, faults);
     }
-    let bundle = match Bundle::from_texts(&metadata, xrd, composition) {
-        Ok(bundle) => bundle,
-        Err(wrong) => {
-            faults.extend(wrong.into_iter().map(in_metadata));
-            return Err(faults);
-        }
-    };
+    let (metadata, wrong) = parse_mended(metadata.as_bytes());
+    faults.extend(wrong.into_iter().map(in_metadata));
+    let Some(metadata) = metadata else { return (None, faults) };
+    let bundle = Bundle::of(metadata, xrd, composition);
+    let slug = format!("{METADATA}: slug");
+    if faults.iter().any(|fault| fault.field == slug) {
+        return (Some(bundle), faults);
+    }
     let whole = folder.canonicalize();
     let name = whole.as_deref().ok().and_then(Path::file_name);
     if name.is_none_or(|name| *name != *bundle.slug) {
@@ -72,9 +85,24 @@ pub(crate) fn read(folder: &Path) -> Result<Bundle, Vec<FieldError>> {
             bundle.slug,
             folder.display()
         );
-        faults.push(fault(&format!("{METADATA}: slug"), problem));
+        faults.push(fault(&slug, problem));
     }
-    if faults.is_empty() { Ok(bundle) } else { Err(faults) }
+    (Some(bundle), faults)
+}
+
+/// The field of the publish request that a fault of a folder is about.
+pub(super) fn field_of(fault: &FieldError) -> String {
+    let field = fault.field.strip_prefix(METADATA).unwrap_or(&fault.field);
+    let field = field.trim_start_matches([':', ' ']);
+    let field = field.split(['.', '[']).next().unwrap_or_default();
+    let mut snake = String::new();
+    for c in field.chars() {
+        if c.is_ascii_uppercase() {
+            snake.push('_');
+        }
+        snake.push(c.to_ascii_lowercase());
+    }
+    snake
 }
 
 fn fault(field: &str, message: String) -> FieldError {

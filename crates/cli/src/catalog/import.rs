@@ -5,6 +5,7 @@
 //! entry prevents all. After that entries are independent. An import that was
 //! cut short can be repeated: published entries are unchanged.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -198,20 +199,29 @@ fn checked(
     let messages = |faults: &[FieldError]| {
         faults.iter().map(|fault| format!("{}: {}", fault.field, in_short(fault))).collect()
     };
-    let mut bundle = bundle::read(folder).map_err(|faults| Entry {
-        slug: folder.file_name().map_or_else(String::new, |name| name.to_string_lossy().into()),
-        version: None,
-        outcome: Outcome::Invalid,
-        messages: messages(&faults),
-        faults,
-    })?;
-    let faults = (session.renderers.faults)(&bundle.slug, &bundle.body);
-    if faults.is_empty() {
+    let (bundle, mut faults) = bundle::read_mended(folder);
+    let unread: BTreeSet<String> = faults.iter().map(bundle::field_of).collect();
+    let bundle = bundle.map(|mut bundle| {
         bundle.body.install_definitions = install_definitions;
-        return Ok(bundle);
-    }
+        let more = (session.renderers.faults)(&bundle.slug, &bundle.body);
+        // What another value stands in for is named already.
+        faults.extend(more.into_iter().filter(|fault| !unread.contains(&bundle::field_of(fault))));
+        bundle
+    });
     let messages = messages(&faults);
-    Err(Entry { messages, faults, ..entry(&bundle, Outcome::Invalid, None) })
+    match bundle {
+        Some(bundle) if faults.is_empty() => Ok(bundle),
+        Some(bundle) if unread.is_empty() => {
+            Err(Entry { messages, faults, ..entry(&bundle, Outcome::Invalid, None) })
+        }
+        _ => Err(Entry {
+            slug: folder.file_name().map_or_else(String::new, |name| name.to_string_lossy().into()),
+            version: None,
+            outcome: Outcome::Invalid,
+            messages,
+            faults,
+        }),
+    }
 }
 
 fn entry(bundle: &Bundle, outcome: Outcome, message: Option<String>) -> Entry {
