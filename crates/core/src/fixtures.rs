@@ -88,6 +88,7 @@ pub fn mk_blueprint() -> BlueprintVersion {
         composite_type: None,
         cloud_tags: false,
         own_provider_config: false,
+        composition_name: None,
         parameter_schema: ParameterSchema::new(vec![Parameter {
             name: "busy_seconds".to_owned(),
             kind: ParameterType::Integer,
@@ -147,6 +148,7 @@ pub fn mk_snapshot(phase: Phase) -> ResourceSnapshot {
         blueprint: Arc::new(mk_blueprint()),
         placement: Some(mk_placement()),
         provider: None,
+        read_as: None,
         token: None,
         presented: None,
         node: None,

@@ -25,6 +25,8 @@ pub const ANNOTATION_BOOTSTRAP_TOKEN: &str = "slipway.dev/bootstrap-token-id";
 /// Keeps a composite on its cluster until its node is drained, even if somebody
 /// deletes it there by hand.
 pub const FINALIZER_DRAIN: &str = "slipway.dev/drain";
+/// The field of `spec` in which Crossplane keeps what concerns itself.
+pub(crate) const FIELD_CROSSPLANE: &str = "crossplane";
 
 /// A composite, ready to be applied. May contain a bootstrap token, so its
 /// `Debug` shows the name and the hash only.
@@ -167,11 +169,11 @@ pub(crate) fn plain(
 }
 
 /// Hash over what we own in a live or rendered object: its type, our labels,
-/// the parameters without the injection sites, the cloud tags. An empty map
-/// counts as none, since an API server may keep either.
+/// the parameters without the injection sites, the cloud tags, the Composition.
+/// An empty map counts as none, since an API server may keep either.
 pub fn owned_hash(object: &Value) -> String {
     let spec = &object["spec"];
-    canonical::hash(&json!({
+    let mut owned = json!({
         "apiVersion": object["apiVersion"],
         "kind": object["kind"],
         "labels": filtered(&object["metadata"]["labels"], |key| key.starts_with(OWN_PREFIX)),
@@ -179,7 +181,11 @@ pub fn owned_hash(object: &Value) -> String {
             ![SITE_HELM_VALUES, SITE_PROVIDER_SECRET].contains(&key)
         }),
         "cloudTags": filtered(&spec["cloudTags"], |_| true),
-    }))
+    });
+    if let Value::String(name) = &spec[FIELD_CROSSPLANE]["compositionRef"]["name"] {
+        owned["composition"] = json!(name);
+    }
+    canonical::hash(&owned)
 }
 
 fn filtered(map: &Value, keep: impl Fn(&str) -> bool) -> Value {

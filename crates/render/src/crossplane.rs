@@ -7,7 +7,7 @@ use slipway_core::ids::ClaimToken;
 use slipway_core::placement::provider_config;
 
 use crate::cloud_tags::{self, CloudTags, SkipReason, Skipped};
-use crate::composite::{FINALIZER_DRAIN, RenderedComposite, labels};
+use crate::composite::{FIELD_CROSSPLANE, FINALIZER_DRAIN, RenderedComposite, labels};
 use crate::injection::{Filled, Injection};
 use crate::{Error, NodeSettings};
 
@@ -18,7 +18,8 @@ use crate::{Error, NodeSettings};
 /// refuses it. So `parameters` is present if the blueprint declares some (an
 /// XRD without the field could not be published then), and `cloudTags` if the
 /// XRD has them and there are any. A version that asks for the name of its ProviderConfig
-/// gets it, unless the declaration names another.
+/// gets it, unless the declaration names another. Crossplane itself gives every composite the
+/// field for the Composition, which a version that we install names.
 pub fn owned(snapshot: &ResourceSnapshot, settings: &NodeSettings) -> Result<Value, Error> {
     let blueprint = &snapshot.blueprint;
     let Some(composite_type) = &blueprint.composite_type else {
@@ -37,6 +38,10 @@ pub fn owned(snapshot: &ResourceSnapshot, settings: &NodeSettings) -> Result<Val
     let mut spec = Map::new();
     if !schema.is_empty() {
         spec.insert("parameters".to_owned(), json!(values));
+    }
+    if let Some(name) = blueprint.composition(snapshot.read_as.as_deref()) {
+        let reference = json!({ "compositionRef": { "name": name } });
+        spec.insert(FIELD_CROSSPLANE.to_owned(), reference);
     }
     let tags = cloud_tags(snapshot).tags;
     if !tags.is_empty() {

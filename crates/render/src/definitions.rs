@@ -1,11 +1,12 @@
-//! The definitions of a blueprint version: its XRD and its Composition as the
-//! author wrote them, with our labels, and the role that our account needs for
-//! the composites.
+//! The definitions of a blueprint version: its XRD as the author wrote it, its
+//! Composition and those of other versions under names of their own, all with
+//! our labels, and the role that our account needs for the composites.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 use slipway_core::catalog::blueprint_version::CompositeType;
+use slipway_core::catalog::composition_name;
 use slipway_core::ids::InstallationId;
 use slipway_core::placement::definitions::{DefinitionKey, DefinitionKind, DefinitionSet, Demand};
 
@@ -39,13 +40,32 @@ pub struct Bundle {
 
 /// Fails only on a fault that would have prevented publication.
 pub fn render(demand: &Demand, installation: InstallationId) -> Result<Bundle, Fault> {
-    let labels = json!({
-        LABEL_INSTALLATION: installation,
-        LABEL_BLUEPRINT: demand.slug,
-        LABEL_VERSION: demand.version,
-    });
-    let definition = document("xrd", &demand.xrd, &labels)?;
-    let composition = document("composition", &demand.composition, &labels)?;
+    let labels = |version: &str| {
+        json!({
+            LABEL_INSTALLATION: installation,
+            LABEL_BLUEPRINT: demand.slug,
+            LABEL_VERSION: version,
+        })
+    };
+    let own = labels(&demand.version);
+    let definition = stamped(read("xrd", &demand.xrd, &own)?);
+    let mut composition = read("composition", &demand.composition, &own)?;
+    if let Some(name) = &demand.composition_name {
+        composition["metadata"]["name"] = json!(name);
+    }
+    let composition = stamped(composition);
+    let mut others = Vec::new();
+    let kind = &demand.composite_type;
+    for other in &demand.others {
+        let mut value = read("composition", &other.composition, &labels(&other.version))?;
+        let name = &other.composition_name;
+        let name = composition_name::read_as(name, &other.version, &kind.version);
+        value["metadata"]["name"] = json!(name);
+        // Crossplane takes a Composition only for the API version in which it reads
+        // composites, which is that of the XRD.
+        value["spec"]["compositeTypeRef"]["apiVersion"] = json!(kind.api_version());
+        others.push(stamped(value));
+    }
     let mut role = role(&demand.slug, &demand.composite_type);
     role["metadata"]["labels"][LABEL_INSTALLATION] = json!(installation);
     let key = |kind: DefinitionKind, value: &Value| DefinitionKey {
@@ -57,18 +77,21 @@ pub fn render(demand: &Demand, installation: InstallationId) -> Result<Bundle, F
         definition: key(DefinitionKind::Xrd, &definition),
         role: key(DefinitionKind::Role, &role),
         composition: key(DefinitionKind::Composition, &composition),
+        others: others.iter().map(|value| key(DefinitionKind::Composition, value)).collect(),
         serves: served(&definition),
     };
-    let objects = vec![
+    let mut objects = vec![
         DefinitionObject { key: definitions.definition.clone(), value: definition },
         DefinitionObject { key: definitions.role.clone(), value: role },
         DefinitionObject { key: definitions.composition.clone(), value: composition },
     ];
+    let others = definitions.others.iter().cloned().zip(others);
+    objects.extend(others.map(|(key, value)| DefinitionObject { key, value }));
     Ok(Bundle { definitions, objects })
 }
 
-/// An author's document as it is applied: its relevant fields and our labels.
-fn document(field: &'static str, text: &str, ours: &Value) -> Result<Value, Fault> {
+/// An author's document: its relevant fields and our labels.
+fn read(field: &'static str, text: &str, ours: &Value) -> Result<Value, Fault> {
     let document = Document::read(field, text)?;
     let name = document.text("metadata.name")?.to_owned();
     let given = document.into_value();
@@ -81,15 +104,19 @@ fn document(field: &'static str, text: &str, ours: &Value) -> Result<Value, Faul
     for (label, value) in ours.as_object().into_iter().flatten() {
         metadata["labels"][label] = value.clone();
     }
-    let mut value = json!({
+    Ok(json!({
         "apiVersion": given["apiVersion"],
         "kind": given["kind"],
         "metadata": metadata,
         "spec": given["spec"],
-    });
+    }))
+}
+
+/// A document as it is applied, with its hash.
+fn stamped(mut value: Value) -> Value {
     let hash = canonical::hash(&value);
     value["metadata"]["annotations"][ANNOTATION_HASH] = json!(hash);
-    Ok(value)
+    value
 }
 
 /// The API versions that an XRD serves.
@@ -165,6 +192,7 @@ mod tests {
     use slipway_core::catalog::blueprint_version::CompositeScope;
     use slipway_core::fixtures::at;
     use slipway_core::ids::{BlueprintId, ClusterId};
+    use slipway_core::placement::definitions::OtherVersion;
     use uuid::Uuid;
 
     use super::*;
@@ -192,8 +220,8 @@ metadata: { name: servers }
 spec: { mode: Pipeline, pipeline: [{ step: compose }] }
 ";
 
-    fn bundle() -> Bundle {
-        let demand = Demand {
+    fn demand() -> Demand {
+        Demand {
             now: at(1),
             cluster_id: ClusterId::new(Uuid::from_u128(2)),
             blueprint_id: BlueprintId::new(Uuid::from_u128(3)),
@@ -201,11 +229,20 @@ spec: { mode: Pipeline, pipeline: [{ step: compose }] }
             version: "v2".to_owned(),
             xrd: XRD.to_owned(),
             composition: COMPOSITION.to_owned(),
+            composition_name: None,
+            others: Vec::new(),
             composite_type: mk_type(),
             kept: BTreeSet::new(),
             definitions: None,
-        };
-        render(&demand, InstallationId::new(Uuid::from_u128(4))).unwrap()
+        }
+    }
+
+    fn rendered(demand: &Demand) -> Bundle {
+        render(demand, InstallationId::new(Uuid::from_u128(4))).unwrap()
+    }
+
+    fn bundle() -> Bundle {
+        rendered(&demand())
     }
 
     fn mk_type() -> CompositeType {
@@ -224,6 +261,47 @@ spec: { mode: Pipeline, pipeline: [{ step: compose }] }
         assert_eq!(definitions.serves.into_iter().collect::<Vec<_>>(), ["v1", "v2"]);
         let values: Vec<_> = objects.iter().map(|object| &object.value).collect();
         insta::assert_json_snapshot!(values);
+    }
+
+    /// Each version has a Composition of its own, for the API version of the XRD.
+    #[test]
+    fn versions_have_compositions_side_by_side() {
+        let of = |version: &str, step: &str| {
+            let kind = format!("apiVersion: nodes.example.org/{version}, kind: XServer");
+            let spec = format!("spec: {{ compositeTypeRef: {{ {kind} }},");
+            COMPOSITION.replace("spec: {", &spec).replace("step: compose", step)
+        };
+        let older = OtherVersion {
+            version: "v1".to_owned(),
+            composition: of("v1", "step: compose-as-before"),
+            composition_name: "servers-v1-000000000001".to_owned(),
+        };
+        let demand = Demand {
+            composition: of("v2", "step: compose"),
+            composition_name: Some("servers-v2-000000000002".to_owned()),
+            others: vec![older],
+            ..demand()
+        };
+        let Bundle { definitions, objects } = rendered(&demand);
+        let names: Vec<_> = objects.iter().map(|object| object.key.name.as_str()).collect();
+        let expected = [
+            "xservers.nodes.example.org",
+            "slipway-blueprint-server",
+            "servers-v2-000000000002",
+            "servers-v1-000000000001.v2",
+        ];
+        assert_eq!(names, expected);
+        assert_eq!(definitions.others, [objects[3].key.clone()]);
+        for (object, version, step) in
+            [(&objects[2], "v2", "compose"), (&objects[3], "v1", "compose-as-before")]
+        {
+            let value = &object.value;
+            assert_eq!(value["metadata"]["name"], object.key.name.as_str());
+            assert_eq!(value["metadata"]["labels"][LABEL_VERSION], version);
+            assert_eq!(value["spec"]["pipeline"][0]["step"], step);
+            let read_as = &value["spec"]["compositeTypeRef"]["apiVersion"];
+            assert_eq!(read_as, "nodes.example.org/v2");
+        }
     }
 
     #[test]

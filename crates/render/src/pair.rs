@@ -4,7 +4,9 @@
 
 use serde_json::json;
 use slipway_core::catalog::blueprint::VersionContent;
-use slipway_core::catalog::blueprint_version::{CompositeDefinition, InjectionStrategy, MeshRole};
+use slipway_core::catalog::blueprint_version::{
+    CompositeDefinition, Documents, InjectionStrategy, MeshRole,
+};
 use slipway_core::catalog::parameters::{ParameterSchema, View};
 use slipway_core::error::{ErrorKind, Refusal};
 
@@ -15,7 +17,7 @@ use crate::{composition, xrd, xrd_parameters};
 
 /// Checks the three against each other. Reports all faults at once, so that an
 /// author does not have to publish once per fault.
-pub fn check(content: &VersionContent) -> Result<CompositeDefinition, Vec<Fault>> {
+pub fn check(content: &VersionContent) -> Result<Documents, Vec<Fault>> {
     let (xrd, composition) =
         match (xrd::parse(&content.xrd), composition::parse(&content.composition)) {
             (Ok(xrd), Ok(composition)) => (xrd, composition),
@@ -54,11 +56,46 @@ pub fn check(content: &VersionContent) -> Result<CompositeDefinition, Vec<Fault>
             "declare it as an object with additionalProperties of type string",
         ));
     }
+    if content.install_definitions {
+        faults.extend(choice(&xrd));
+    }
     if !faults.is_empty() {
         return Err(faults);
     }
     let cloud_tags = xrd.cloud_tags().is_some();
-    Ok(CompositeDefinition { composite_type: xrd.composite_type, cloud_tags })
+    let composite = CompositeDefinition { composite_type: xrd.composite_type, cloud_tags };
+    Ok(Documents { composite, composition: composition.name })
+}
+
+/// Checks that Crossplane will use the Composition that a composite names. `defaultCompositionRef`
+/// does no harm: it is for composites that name none.
+fn choice(xrd: &Xrd) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    if xrd.enforces_a_composition {
+        faults.push(Fault::new(
+            "xrd.spec.enforcedCompositionRef",
+            "makes all composites use one Composition, and each version that Slipway installs has its own",
+            "leave it out, or publish without install_definitions",
+        ));
+    }
+    if xrd.updates_by_hand {
+        faults.push(Fault::new(
+            "xrd.spec.defaultCompositionUpdatePolicy",
+            "keeps a composite on the Composition that it had first, so no other version reaches it",
+            "write Automatic or leave it out, or publish without install_definitions",
+        ));
+    }
+    let named = |field: xrd::Schema| field.field("compositionRef")?.field("name");
+    if let Some(field) = xrd.crossplane()
+        && !named(field).is_some_and(|name| name.takes("string"))
+    {
+        faults.push(Fault::new(
+            "xrd.spec.crossplane",
+            "does not take compositionRef.name, where a composite names its Composition",
+            "leave the field out of the schema: Crossplane adds it",
+        ));
+    }
+    faults
 }
 
 /// Checks that every value that can be supplied reaches the Composition.

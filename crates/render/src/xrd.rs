@@ -4,6 +4,7 @@
 use serde_json::Value;
 use slipway_core::catalog::blueprint_version::{CompositeScope, CompositeType};
 
+use crate::composite::FIELD_CROSSPLANE;
 use crate::documents::Document;
 pub use crate::documents::Fault;
 
@@ -17,6 +18,10 @@ const SPEC_SCHEMA: [&str; 4] = ["schema", "openAPIV3Schema", "properties", "spec
 #[derive(Debug, Clone, PartialEq)]
 pub struct Xrd {
     pub composite_type: CompositeType,
+    /// Crossplane uses one Composition, whatever a composite names.
+    pub enforces_a_composition: bool,
+    /// A composite stays with the revision that it had first, unless it says otherwise.
+    pub updates_by_hand: bool,
     spec: Schema,
 }
 
@@ -33,6 +38,12 @@ impl Xrd {
 
     pub fn cloud_tags(&self) -> Option<Schema> {
         self.spec.field("cloudTags")
+    }
+
+    /// The field in which Crossplane keeps what concerns itself. It adds the field, so an
+    /// author need not declare it.
+    pub fn crossplane(&self) -> Option<Schema> {
+        self.spec.field(FIELD_CROSSPLANE)
     }
 }
 
@@ -126,7 +137,13 @@ pub fn parse(text: &str) -> Result<Xrd, Fault> {
         plural: plural.to_owned(),
         scope,
     };
-    Ok(Xrd { composite_type, spec })
+    let policy = document.at("spec.defaultCompositionUpdatePolicy");
+    Ok(Xrd {
+        composite_type,
+        enforces_a_composition: !document.at("spec.enforcedCompositionRef").is_null(),
+        updates_by_hand: *policy == "Manual",
+        spec,
+    })
 }
 
 /// Namespaced by default, as Crossplane has it in this API version.

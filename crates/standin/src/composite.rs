@@ -1,18 +1,20 @@
 //! One composite, from its first appearance to its end.
 //!
-//! *Expected flow:* finalizer and reference in one apply → the composed
-//! `Server` → conditions → the machine boots. On deletion: wait for other
-//! finalizers, as the composed resource of a real composite outlives them → the
-//! machine ends → the `Server` is deleted → our finalizer is removed.
+//! *Expected flow:* finalizer and reference in one apply → its Composition, if
+//! it names one → the composed `Server` → conditions → the machine boots. On
+//! deletion: wait for other finalizers, as the composed resource of a real
+//! composite outlives them → the machine ends → the `Server` is deleted → our
+//! finalizer is removed.
 //!
-//! *Guarantees:* three requests for a composite that is Ready at once, and
-//! three for its deletion.
+//! *Guarantees:* three requests for a composite that is Ready at once and names
+//! no Composition, and three for its deletion.
 
 use std::time::Duration;
 
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::ApiResource;
 use serde_json::{Value, json};
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::agent::{Agent, Injected};
@@ -20,9 +22,9 @@ use crate::clock;
 use crate::context::Context;
 use crate::journal::Name;
 use crate::kinds::{self, FINALIZER, MANAGER};
-use crate::managed;
 use crate::script::{Condition, Script, State};
 use crate::watching::Updates;
+use crate::{composition, managed};
 
 /// Namespace of the composed resource if the composite has none.
 const NAMESPACE: &str = "default";
@@ -33,10 +35,19 @@ const OF_KUBERNETES: [&str; 2] = ["foregroundDeletion", "orphan"];
 const SHORTEST_RETRY: Duration = Duration::from_millis(100);
 const LONGEST_RETRY: Duration = Duration::from_secs(5);
 
+/// The `group/version` in which Crossplane reads composites: the referenceable one.
+pub(crate) type ReadAs = watch::Receiver<String>;
+
 /// Follows a composite until it is gone.
-pub(crate) async fn live(context: Context, resource: ApiResource, mut updates: Updates) {
+pub(crate) async fn live(
+    context: Context,
+    resource: ApiResource,
+    read_as: ReadAs,
+    mut updates: Updates,
+) {
     let first = updates.borrow().clone();
-    let mut composite = Composite::new(context, resource, &first);
+    let mut definition = read_as.clone();
+    let mut composite = Composite::new(context, resource, read_as, &first);
     let mut retry = SHORTEST_RETRY;
     loop {
         let object = updates.borrow_and_update().clone();
@@ -51,12 +62,21 @@ pub(crate) async fn live(context: Context, resource: ApiResource, mut updates: U
                 Some(retry)
             }
         };
-        let changed = match wait {
-            None => updates.changed().await,
-            Some(wait) => tokio::select! {
-                changed = updates.changed() => changed,
-                () = tokio::time::sleep(wait) => Ok(()),
-            },
+        let waited = async {
+            match wait {
+                None => std::future::pending().await,
+                Some(wait) => tokio::time::sleep(wait).await,
+            }
+        };
+        let redefined = async {
+            if definition.changed().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        };
+        let changed = tokio::select! {
+            changed = updates.changed() => changed,
+            () = waited => Ok(()),
+            () = redefined => Ok(()),
         };
         if changed.is_err() {
             break;
@@ -69,6 +89,7 @@ pub(crate) async fn live(context: Context, resource: ApiResource, mut updates: U
 struct Composite {
     context: Context,
     resource: ApiResource,
+    read_as: ReadAs,
     name: Name,
     namespace: Option<String>,
     uid: String,
@@ -78,6 +99,8 @@ struct Composite {
     leaving_since: Option<Instant>,
     prepared: bool,
     composed: bool,
+    /// The name of the Composition that it was composed by last, and the version it was read in.
+    composed_by: Option<(String, String)>,
     /// The composed resource is a managed one, see `managed`.
     managed: bool,
     finished: bool,
@@ -88,18 +111,20 @@ struct Composite {
 }
 
 impl Composite {
-    fn new(context: Context, resource: ApiResource, object: &DynamicObject) -> Self {
+    fn new(
+        context: Context,
+        resource: ApiResource,
+        read_as: ReadAs,
+        object: &DynamicObject,
+    ) -> Self {
         let metadata = &object.metadata;
-        let was_ready = object.data["status"]["conditions"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .any(|condition| condition["type"] == "Ready" && condition["status"] == "True");
+        let was_ready = is_ready(&object.data);
         let composite = metadata.name.clone().unwrap_or_default();
         let bare = context.options.bare;
         Self {
             context,
             resource,
+            read_as,
             name: Name { namespace: metadata.namespace.clone().unwrap_or_default(), composite },
             namespace: metadata.namespace.clone(),
             uid: metadata.uid.clone().unwrap_or_default(),
@@ -108,6 +133,7 @@ impl Composite {
             leaving_since: None,
             prepared: bare || metadata.finalizers.iter().flatten().any(|name| name == FINALIZER),
             composed: bare,
+            composed_by: None,
             managed: false,
             finished: false,
             written: None,
@@ -131,14 +157,25 @@ impl Composite {
             self.apply(true).await?;
             self.prepared = true;
         }
+        let composition = match self.composition(&value).await? {
+            Ok(composition) => composition,
+            Err(problem) => {
+                self.write(&State::refused(&problem, is_ready(&value))).await?;
+                return Ok(Some(SHORTEST_RETRY));
+            }
+        };
         if !self.composed {
             self.managed = script.as_ref().is_ok_and(|script| script.refuse_deletion.is_some());
             self.compose(script.as_ref().ok()).await?;
             self.composed = true;
         }
+        if let Some((by, shown)) = composition {
+            self.compose_by(&shown).await?;
+            self.composed_by = Some(by);
+        }
         let state = match &script {
             Ok(script) => script.state(self.seen.elapsed().saturating_add(self.head_start)),
-            Err(reason) => State::not_understood(reason),
+            Err(reason) => State::refused(reason, false),
         };
         self.write(&state).await?;
         let busy = script.as_ref().is_ok_and(|script| script.busy);
@@ -157,6 +194,29 @@ impl Composite {
             }
         }
         Ok(state.next)
+    }
+
+    /// The Composition that it names and was not composed by yet.
+    async fn composition(&self, value: &Value) -> kube::Result<Result<Found, String>> {
+        let Some(name) = composition::named(value).filter(|_| !self.context.options.bare) else {
+            return Ok(Ok(None));
+        };
+        let by = (name.to_owned(), self.read_as.borrow().clone());
+        if self.composed_by.as_ref() == Some(&by) {
+            return Ok(Ok(None));
+        }
+        let found = composition::find(&self.context, name, &self.resource, &by.1).await?;
+        Ok(found.map(|shown| Some((by, shown))))
+    }
+
+    /// The composed resource shows what composed it.
+    async fn compose_by(&self, shown: &Value) -> kube::Result<()> {
+        let servers = self.context.api(&kinds::servers(), Some(self.composed_namespace()));
+        let patch = json!({ "spec": { "composedBy": shown } });
+        let parameters =
+            PatchParams { field_manager: Some(MANAGER.to_owned()), ..Default::default() };
+        let _permit = self.context.permit().await;
+        servers.patch(&self.name.composite, &parameters, &Patch::Merge(&patch)).await.map(|_| ())
     }
 
     async fn leave(
@@ -300,6 +360,15 @@ impl Composite {
     fn composed_namespace(&self) -> &str {
         self.namespace.as_deref().unwrap_or(NAMESPACE)
     }
+}
+
+/// By what it is composed, and what the composed resource says about that.
+type Found = Option<((String, String), Value)>;
+
+fn is_ready(composite: &Value) -> bool {
+    let conditions = composite["status"]["conditions"].as_array();
+    let ready = |condition: &Value| condition["type"] == "Ready" && condition["status"] == "True";
+    conditions.into_iter().flatten().any(ready)
 }
 
 fn absent_is_fine(done: kube::Result<()>) -> kube::Result<()> {

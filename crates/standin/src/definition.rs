@@ -8,6 +8,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, Preconditions};
 use kube::core::ApiResource;
 use serde_json::{Value, json};
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::context::Context;
@@ -28,12 +29,16 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 /// a kind needs the time without it.
 pub(crate) async fn live(context: Context, mut updates: Updates) {
     let Some(resource) = establish(&context, &mut updates).await else { return };
-    let mut composites = std::pin::pin!(run::composites(&context, &resource));
+    let (read_as, current) = watch::channel(resource.api_version.clone());
+    let mut composites = std::pin::pin!(run::composites(&context, &resource, &current));
     let followed = async {
         while updates.changed().await.is_ok() {
-            if establish(&context, &mut updates).await.is_none() {
-                return;
-            }
+            let Some(now) = establish(&context, &mut updates).await else { return };
+            read_as.send_if_modified(|before| {
+                let changed = *before != now.api_version;
+                before.clone_from(&now.api_version);
+                changed
+            });
         }
     };
     tokio::select! {

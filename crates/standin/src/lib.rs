@@ -5,6 +5,8 @@
 //! - for each `CompositeResourceDefinition` it creates the kind of the composite;
 //! - for each composite it sets Crossplane's finalizer, one composed `Server`
 //!   and conditions, and removes them in order when the composite is deleted;
+//! - it composes by the Composition that a composite names, if it names one, and
+//!   the `Server` says by which;
 //! - when a composite is Ready it boots a node agent from what was injected,
 //!   and ends it with the composite;
 //! - for each `ExternalSecret` it creates the Secret.
@@ -22,6 +24,7 @@ mod options;
 mod run;
 
 mod composite;
+mod composition;
 mod definition;
 mod external_secret;
 

@@ -38,7 +38,13 @@ pub async fn run(client: Client, options: Options) -> anyhow::Result<()> {
 }
 
 /// Follows the composites of one kind.
-pub(crate) async fn composites(context: &Context, resource: &kube::core::ApiResource) {
-    each(context, resource, |updates| composite::live(context.clone(), resource.clone(), updates))
-        .await;
+pub(crate) async fn composites(
+    context: &Context,
+    resource: &kube::core::ApiResource,
+    read_as: &composite::ReadAs,
+) {
+    each(context, resource, |updates| {
+        composite::live(context.clone(), resource.clone(), read_as.clone(), updates)
+    })
+    .await;
 }

@@ -152,10 +152,12 @@ impl State {
         Self { conditions: vec![Condition::synced(), ready], boots: true, next: None }
     }
 
-    pub(crate) fn not_understood(reason: &str) -> Self {
+    /// Ready as before, and not reconciled for this reason.
+    pub(crate) fn refused(reason: &str, ready: bool) -> Self {
         let synced = Condition::new("Synced", false, "ReconcileError", reason);
-        let ready = Condition::new("Ready", false, "Creating", "");
-        Self { conditions: vec![synced, ready], boots: false, next: None }
+        let said = if ready { "Available" } else { "Creating" };
+        let conditions = vec![synced, Condition::new("Ready", ready, said, "")];
+        Self { conditions, boots: false, next: None }
     }
 }
 

@@ -96,6 +96,10 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
     migration!(25, "deletion_reads", "0025_deletion_reads", min_reader: 24),
     migration!(26, "rollouts", "0026_rollouts", min_reader: 24),
     migration!(27, "files", "0027_files", min_reader: 24),
+    // Names the Composition of a version, without which an older reader would render its
+    // composites and install it; and it comes with parameters in JSON Schema, which an older
+    // reader cannot read.
+    migration!(30, "catalog_composition_names", "0030_catalog_composition_names", min_reader: 30),
 ];
 
 /// The first migration of every database that a development version made before

@@ -327,6 +327,10 @@ pub struct BlueprintVersion {
     #[serde(default)]
     #[schema(required = true)]
     pub install_definitions: bool,
+    /// The name under which its Composition is installed and which its composites name; null if
+    /// Slipway does not install it, or an earlier Slipway published it.
+    #[serde(default)]
+    pub composition_name: Option<String>,
     /// The type of its composites; only engine crossplane has it.
     #[serde(default)]
     pub composite: Option<CompositeType>,

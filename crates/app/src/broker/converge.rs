@@ -272,10 +272,11 @@ impl Item {
     }
 
     /// Continues with the snapshot that was read when the intent was recorded.
-    /// Keeps the cloud facts that the decision used: a locked read loads none.
+    /// Keeps the facts for rendering that the decision used: a locked read loads none.
     fn prepared(&mut self, snapshot: ResourceSnapshot) {
         let provider = self.snapshot.provider.take();
-        self.snapshot = ResourceSnapshot { provider, ..snapshot };
+        let read_as = self.snapshot.read_as.take();
+        self.snapshot = ResourceSnapshot { provider, read_as, ..snapshot };
         self.read_at = Instant::now();
     }
 

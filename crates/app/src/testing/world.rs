@@ -141,6 +141,7 @@ impl World {
                 composite_type: None,
                 cloud_tags: false,
                 own_provider_config: false,
+                composition_name: None,
                 parameter_schema: schema.expect("the schema is valid"),
                 injection_strategy: InjectionStrategy::CloudInitUserData,
                 mesh_role: MeshRole::Node,

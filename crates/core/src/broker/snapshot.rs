@@ -41,6 +41,9 @@ pub struct ResourceSnapshot {
     /// The cloud it is made in. Loaded for engine crossplane only: the others
     /// do not need it.
     pub provider: Option<Arc<ProviderFacts>>,
+    /// The API version in which Crossplane reads the composites of its kind on its cluster, if
+    /// Slipway installed the kind there. Loaded with `provider`.
+    pub read_as: Option<String>,
     /// The token recorded on the attempt.
     pub token: Option<BootstrapToken>,
     /// The token whose hash this was found by, if it is another one.

@@ -4,7 +4,10 @@
 use serde_json::{Value, json};
 
 use crate::access::audit::Actor;
-use crate::catalog::blueprint_version::{CompositeDefinition, Engine, InjectionStrategy, MeshRole};
+use crate::catalog::blueprint_version::{
+    CompositeDefinition, Documents, Engine, InjectionStrategy, MeshRole,
+};
+use crate::catalog::composition_name;
 use crate::catalog::name::document;
 use crate::catalog::parameters::ParameterSchema;
 use crate::catalog::{CatalogWrite, Name};
@@ -156,6 +159,10 @@ pub struct PublishedVersion {
     /// Whether resources use the ProviderConfig of their own credential. Decided at
     /// publication: an earlier version of Slipway may have published the same schema.
     pub own_provider_config: bool,
+    /// The name of its own under which its Composition is installed, if Slipway installs it. A
+    /// version that an earlier Slipway published has none: its Composition is installed as the
+    /// author calls it, and its composites name none.
+    pub composition_name: Option<String>,
     pub revision: Revision,
     pub published_at: Timestamp,
     pub retired_at: Option<Timestamp>,
@@ -290,7 +297,7 @@ pub fn publish(
     id: BlueprintVersionId,
     content: &VersionContent,
     faults: &[Refusal],
-    documents: &Result<CompositeDefinition, Refusal>,
+    documents: &Result<Documents, Refusal>,
     actor: &Actor,
 ) -> Result<Published, Refusal> {
     let blueprint = existing(&snapshot.blueprint, Expected::Any)?;
@@ -312,7 +319,7 @@ pub fn publish(
         .at("version")
         .with(json!({ "id": published.id })));
     }
-    let composite = match blueprint.engine {
+    let documents = match blueprint.engine {
         Engine::Crossplane => Some(documents.clone()?),
         Engine::Local | Engine::Manual | Engine::Hetzner if content.install_definitions => {
             let problem = format!(
@@ -327,9 +334,13 @@ pub fn publish(
         id,
         blueprint_id: blueprint.id,
         content: content.clone(),
-        own_provider_config: composite.is_some()
+        own_provider_config: documents.is_some()
             && content.parameter_schema.takes_provider_config_name(),
-        composite,
+        composition_name: documents
+            .as_ref()
+            .filter(|_| content.install_definitions)
+            .map(|found| composition_name::own(&found.composition, &content.version, id)),
+        composite: documents.map(|found| found.composite),
         revision: Revision::FIRST,
         published_at: snapshot.now,
         retired_at: None,
@@ -488,7 +499,7 @@ mod tests {
         assert!(refusal.others()[2].message.contains("did you mean `helm-values`?"), "{refusal:?}");
     }
 
-    fn unreadable() -> Result<CompositeDefinition, Refusal> {
+    fn unreadable() -> Result<Documents, Refusal> {
         Err(Refusal::new(ErrorKind::XrdInvalid, "no XRD"))
     }
 
@@ -532,6 +543,10 @@ mod tests {
         }
     }
 
+    fn readable() -> Result<Documents, Refusal> {
+        Ok(Documents { composite: definition(), composition: "xservers".to_owned() })
+    }
+
     /// What a publication writes.
     fn version(published: &Published) -> PublishedVersion {
         match &published.commit.writes[..] {
@@ -552,11 +567,14 @@ mod tests {
         let refusal = publish(&crossplane, id, &content, &[], &unreadable(), &actor).unwrap_err();
         assert_eq!(refusal.kind, ErrorKind::XrdInvalid);
         let kept = |published: Published| version(&published).composite;
-        let documents = Ok(definition());
+        let documents = readable();
         let published = publish(&crossplane, id, &content, &[], &documents, &actor).unwrap();
+        assert_eq!(version(&published).composition_name, None, "somebody else installs it");
         assert_eq!(kept(published), Some(definition()));
         let definitions = VersionContent { install_definitions: true, ..content.clone() };
-        assert!(publish(&crossplane, id, &definitions, &[], &documents, &actor).is_ok());
+        let installed = publish(&crossplane, id, &definitions, &[], &documents, &actor).unwrap();
+        let name = composition_name::own("xservers", "v1", id);
+        assert_eq!(version(&installed).composition_name, Some(name));
         let refusal =
             publish(&snapshot(None), id, &definitions, &[], &documents, &actor).unwrap_err();
         assert_eq!(
@@ -583,7 +601,7 @@ mod tests {
             };
             let parameter_schema = ParameterSchema::new(vec![parameter]).unwrap();
             let content = VersionContent { parameter_schema, ..mk_content() };
-            let documents = Ok(definition());
+            let documents = readable();
             let id = mk_version().id;
             let published = publish(&snapshot, id, &content, &[], &documents, &mk_actor());
             version(&published.unwrap()).own_provider_config

@@ -1,6 +1,7 @@
 //! What a resource is made from: a published, immutable blueprint version, the
 //! engine that understands it, and how a bootstrap token gets into it.
 
+use crate::catalog::composition_name;
 use crate::catalog::parameters::ParameterSchema;
 use crate::closed_set::closed_set;
 use crate::error::Refusal;
@@ -100,6 +101,14 @@ pub struct CompositeDefinition {
     pub cloud_tags: bool,
 }
 
+/// What was read from the documents of a version when it was published.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Documents {
+    pub composite: CompositeDefinition,
+    /// What the author calls the Composition.
+    pub composition: String,
+}
+
 /// A published version, as far as decisions need it. Immutable.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BlueprintVersion {
@@ -114,6 +123,10 @@ pub struct BlueprintVersion {
     pub cloud_tags: bool,
     /// Whether a resource uses the ProviderConfig of its own credential, not the shared one.
     pub own_provider_config: bool,
+    /// The name of its Composition in its own API version, which its composites name. `None` if
+    /// Slipway does not install it, or if an earlier Slipway published the version: then the
+    /// cluster chooses.
+    pub composition_name: Option<String>,
     pub parameter_schema: ParameterSchema,
     pub injection_strategy: InjectionStrategy,
     pub mesh_role: MeshRole,
@@ -124,6 +137,14 @@ impl BlueprintVersion {
     /// The name of the ProviderConfig that a resource with this credential uses.
     pub fn provider_config(&self, provider: &str, credential: CloudCredentialId) -> String {
         provider_config::name(provider, self.own_provider_config.then_some(credential))
+    }
+
+    /// The Composition that its composites name where Crossplane reads them in this API
+    /// version; in their own if it is not known.
+    pub fn composition(&self, read_as: Option<&str>) -> Option<String> {
+        let (name, kind) = (self.composition_name.as_ref()?, self.composite_type.as_ref()?);
+        let read_as = read_as.unwrap_or(&kind.version);
+        Some(composition_name::read_as(name, &kind.version, read_as))
     }
 }
 

@@ -9,6 +9,7 @@ pub mod name;
 pub mod blueprint;
 pub mod blueprint_version;
 pub mod cloud;
+pub mod composition_name;
 pub mod credential;
 pub mod label;
 pub mod parameters;

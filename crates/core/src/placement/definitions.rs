@@ -1,7 +1,7 @@
-//! Definitions: the XRD and Composition of a blueprint, which make the kind of
-//! its composites known to a cluster, and a role that lets our account handle
-//! them. They are cluster-scoped under their own names, so a cluster has one
-//! version of a blueprint at a time.
+//! Definitions: the XRD and the Compositions of a blueprint, which make the kind
+//! of its composites known to a cluster, and a role that lets our account handle
+//! them. They are cluster-scoped. A cluster has one XRD of a blueprint, that of
+//! the newest version, and a Composition for each version that is needed there.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -49,6 +49,8 @@ pub struct DefinitionSet {
     pub definition: DefinitionKey,
     pub role: DefinitionKey,
     pub composition: DefinitionKey,
+    /// The Compositions of other versions that are needed beside it.
+    pub others: Vec<DefinitionKey>,
     /// The API versions that its XRD serves.
     pub serves: BTreeSet<String>,
 }
@@ -104,7 +106,7 @@ pub struct InstalledDefinitions {
     pub blueprint_id: BlueprintId,
     /// The version that the last pass wanted there.
     pub wanted: String,
-    /// The version of which every object was found there.
+    /// The version whose XRD was found there, with every Composition that is needed.
     pub found: Option<String>,
     pub phase: DefinitionPhase,
     pub problem: Option<String>,
@@ -125,12 +127,26 @@ pub struct Demand {
     pub version: String,
     pub xrd: String,
     pub composition: String,
+    /// What the Composition is installed as; the author's name for a version that an earlier
+    /// Slipway published.
+    pub composition_name: Option<String>,
     pub composite_type: CompositeType,
+    /// Other versions of the kind whose Compositions must be there: those that can still be
+    /// declared, and those that something on the cluster was made from.
+    pub others: Vec<OtherVersion>,
     /// API versions of the kind that belong to a version not yet retired, or
     /// that something on the cluster was made in. The cluster must keep serving
     /// them.
     pub kept: BTreeSet<String>,
     pub definitions: Option<InstalledDefinitions>,
+}
+
+/// A version whose Composition is needed beside that of the newest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OtherVersion {
+    pub version: String,
+    pub composition: String,
+    pub composition_name: String,
 }
 
 /// The definitions of a blueprint on a cluster, for people.

@@ -70,6 +70,7 @@ fn snapshot(strategy: InjectionStrategy) -> ResourceSnapshot {
             }),
             cloud_tags: true,
             own_provider_config: false,
+            composition_name: None,
             injection_strategy: strategy,
             ..mk_blueprint()
         }),
@@ -156,7 +157,7 @@ fn the_owned_hash_is_over_what_we_own() {
         |live| live["metadata"]["labels"]["crossplane.io/composite"] = json!("x"),
         |live| live["metadata"]["finalizers"] = json!([]),
         |live| live["spec"]["parameters"]["helmValues"]["apiUrl"] = json!("elsewhere"),
-        |live| live["spec"]["crossplane"] = json!({ "compositionRef": { "name": "x" } }),
+        |live| live["spec"]["crossplane"] = json!({ "compositionRevisionRef": { "name": "x" } }),
         |live| live["status"] = json!({ "conditions": [] }),
     ];
     for change in unchanged {
@@ -206,6 +207,34 @@ fn a_blueprint_that_asks_for_it_gets_the_name_of_the_provider_config() {
     assert_eq!(name(&snapshot), json!("hetzner"), "published before it could be its own");
     Arc::make_mut(&mut snapshot.blueprint).own_provider_config = true;
     assert_eq!(name(&snapshot), json!("hetzner-00000000000e"));
+}
+
+/// In the API version in which Crossplane reads it, and as a field of ours: whoever changes it
+/// is taken back.
+#[test]
+fn a_composite_names_the_composition_of_its_version() {
+    let mut snapshot = snapshot(InjectionStrategy::CloudInitUserData);
+    let named = |snapshot: &ResourceSnapshot| {
+        let object = rendered(snapshot, &fresh()).expose_object().clone();
+        object["spec"]["crossplane"].clone()
+    };
+    assert_eq!(named(&snapshot), Value::Null, "the cluster chooses");
+    let before = rendered(&snapshot, &fresh());
+    let name = "servers-v1alpha1-000000000001";
+    Arc::make_mut(&mut snapshot.blueprint).composition_name = Some(name.to_owned());
+    assert_eq!(named(&snapshot), json!({ "compositionRef": { "name": name } }));
+    snapshot.read_as = Some("v1alpha1".to_owned());
+    assert_eq!(named(&snapshot), json!({ "compositionRef": { "name": name } }));
+    let own = rendered(&snapshot, &fresh());
+    snapshot.read_as = Some("v2".to_owned());
+    let elsewhere = rendered(&snapshot, &fresh());
+    let reference = json!({ "compositionRef": { "name": format!("{name}.v2") } });
+    assert_eq!(named(&snapshot), reference);
+    let hashes = [before.owned_hash(), own.owned_hash(), elsewhere.owned_hash()];
+    assert!(hashes[0] != hashes[1] && hashes[1] != hashes[2], "{hashes:?}");
+    let mut live = elsewhere.expose_object().clone();
+    live["spec"]["crossplane"]["resourceRefs"] = json!([{ "name": "x" }]);
+    assert_eq!(owned_hash(&live), elsewhere.owned_hash(), "the rest is Crossplane's");
 }
 
 #[test]

@@ -74,7 +74,9 @@ fn with(strategy: InjectionStrategy) -> VersionContent {
 
 #[test]
 fn a_pair_that_fits_says_what_its_composites_are() {
-    let pair = check(&content()).unwrap();
+    let documents = check(&content()).unwrap();
+    assert_eq!(documents.composition, "xservers");
+    let pair = documents.composite;
     assert_eq!(pair.composite_type.api_version(), "nodes.example.org/v1alpha1");
     assert_eq!(pair.composite_type.scope, CompositeScope::Namespaced);
     assert!(pair.cloud_tags);
@@ -87,7 +89,39 @@ fn a_pair_that_fits_says_what_its_composites_are() {
         (XRD.replace("  scope: Namespaced\n", ""), CompositeScope::Namespaced),
     ] {
         let pair = check(&VersionContent { xrd, ..content() }).unwrap();
-        assert_eq!(pair.composite_type.scope, scope);
+        assert_eq!(pair.composite.composite_type.scope, scope);
+    }
+}
+
+/// A composite of a version that we install names its Composition, and Crossplane uses it.
+#[test]
+fn an_installed_version_leaves_the_choice_to_its_composites() {
+    let own = |crossplane: &str| {
+        XRD.replace(
+            "              userData:",
+            &format!("              crossplane: {crossplane}\n              userData:"),
+        )
+    };
+    let said = |field: &str| XRD.replace("  names:", &format!("  {field}\n  names:"));
+    let name = "{type: object, properties: {compositionRef: {type: object, properties: {name: {type: string}}}}}";
+    let table = [
+        (said("enforcedCompositionRef: {name: x}"), Some("enforcedCompositionRef")),
+        (said("defaultCompositionUpdatePolicy: Manual"), Some("defaultCompositionUpdatePolicy")),
+        (own("{type: object, properties: {region: {type: string}}}"), Some("crossplane")),
+        (own("{type: string}"), Some("crossplane")),
+        (own(name), None),
+        (said("defaultCompositionUpdatePolicy: Automatic"), None),
+        (said("defaultCompositionRef: {name: x}"), None),
+    ];
+    for (xrd, field) in table {
+        assert_ne!(xrd, XRD);
+        let content = VersionContent { xrd, ..content() };
+        assert!(check(&content).is_ok(), "somebody else installs it");
+        let installed = VersionContent { install_definitions: true, ..content };
+        let faults = check(&installed).err().unwrap_or_default();
+        let fields: Vec<_> = faults.iter().map(|fault| fault.field.clone()).collect();
+        let expected = field.map(|field| format!("xrd.spec.{field}"));
+        assert_eq!(fields, expected.into_iter().collect::<Vec<_>>());
     }
 }
 

@@ -147,6 +147,7 @@ pub(crate) fn version_document(
         mesh_role: content.mesh_role.to_string(),
         provider_kinds: content.provider_kinds.clone(),
         install_definitions: content.install_definitions,
+        composition_name: version.composition_name.clone(),
         composite: composite.map(|composite| composite_type(&composite.composite_type)),
         revision: version.revision.0,
         published_at: version.published_at.to_string(),

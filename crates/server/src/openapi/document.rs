@@ -410,6 +410,7 @@ mod tests {
         "cluster",
         "command",
         "composition",
+        "composition_name",
         "confirm",
         "correlation_id",
         "created_by",

@@ -147,6 +147,7 @@ fn text(document: &str, property: &str) -> &'static str {
             "apiVersion: apiextensions.crossplane.io/v2\nkind: CompositeResourceDefinition\n"
         }
         (_, "composition") => "apiVersion: apiextensions.crossplane.io/v1\nkind: Composition\n",
+        (_, "composition_name") => "servers-v1-3f2a90c1d7e4",
         (_, "apiVersion") => "example.org/v1",
         (_, "plural") => "servers",
         (_, "to" | "from") => "Ready",

@@ -1,14 +1,14 @@
 //! Changes of what is declared reach the composite, in place or as another one.
 
-use kube::api::{Patch, PatchParams};
+use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use reqwest::Method;
 use serde_json::{Value, json};
 use slipway_testkit::wait;
 
 use crate::control_plane::TIMEOUT;
 use crate::definitions::second;
-use crate::stage::{self, Environment};
-use crate::world::{PROJECT, PROVIDER, Setup, World};
+use crate::stage::Environment;
+use crate::world::{BLUEPRINT, PROJECT, Setup, World, resource};
 
 /// The sweep comes after the test is over, so only a wake can bring an update.
 const NO_SWEEP: &[&str] = &["--reconcile-interval", "10m"];
@@ -68,6 +68,39 @@ impl World {
         versions
     }
 
+    /// The Composition that a composite names.
+    async fn composition(&self, id: &str) -> Option<String> {
+        let composite = self.composites().await.get(&self.xr_name(id).await).await.unwrap();
+        let name = &composite.data["spec"]["crossplane"]["compositionRef"]["name"];
+        name.as_str().map(str::to_owned)
+    }
+
+    /// Waits until each resource is composed by the Composition of this version, and no version
+    /// else: the composed resource says by which steps.
+    async fn wait_for_composed(&self, ids: &[String], version: &str) {
+        let step = if version == "v1" { "compose" } else { "compose-in-another-way" };
+        let servers = resource("standin.slipway.dev/v1alpha1", "Server", "servers");
+        let namespace = self.namespace().await;
+        let servers =
+            Api::<DynamicObject>::namespaced_with(self.client.clone(), &namespace, &servers);
+        for id in ids {
+            let name = self.xr_name(id).await;
+            wait::until(TIMEOUT, &format!("{name} to be composed as {version}"), async || {
+                let composite = self.composites().await.get(&name).await.unwrap();
+                let conditions = &composite.data["status"]["conditions"];
+                let synced = conditions.as_array().into_iter().flatten().any(|condition| {
+                    condition["type"] == "Synced" && condition["status"] == "True"
+                });
+                let server = servers.get(&name).await.unwrap();
+                let by = &server.data["spec"]["composedBy"];
+                let named = &composite.data["spec"]["crossplane"]["compositionRef"]["name"];
+                let done = synced && by["name"] == *named && by["steps"] == json!([step]);
+                if done { Ok(()) } else { Err(format!("{by} {}", composite.data)) }
+            })
+            .await;
+        }
+    }
+
     async fn wait_for_rollout(&self, state: &str) -> Value {
         wait::until(TIMEOUT, &format!("the roll-out to be {state}"), async || {
             let found = self.plane.get("/api/v1/rollouts/server").await;
@@ -77,12 +110,14 @@ impl World {
     }
 }
 
-/// The third of ten is broken: the upgrade stops there, and everybody who was changed gets
-/// back what they had.
+/// One of ten gets the second version, and only that one is composed in another way. Then the
+/// third is broken: the upgrade stops there, and everybody who was changed gets back what they
+/// had.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_upgrade_stops_at_the_third_and_is_rolled_back() {
     let test = "an_upgrade_stops_at_the_third_and_is_rolled_back";
-    let Some(world) = World::start(test, Setup::default()).await else { return };
+    let setup = Setup { install_definitions: true, ..Setup::default() };
+    let Some(world) = World::start(test, setup).await else { return };
     let mut ids = Vec::new();
     for number in 0..10 {
         ids.push(world.declare(&format!("web-{number}"), "").await);
@@ -90,17 +125,50 @@ async fn an_upgrade_stops_at_the_third_and_is_rolled_back() {
     for id in &ids {
         world.plane.wait_for_phase(id, "Ready").await;
     }
+    world.wait_for_composed(&ids, "v1").await;
+    let path = "/api/v1/blueprints/server/versions/v1";
+    let own = world.plane.get(path).await["composition_name"].as_str().unwrap().to_owned();
+    assert_eq!(world.composition(&ids[0]).await.as_ref(), Some(&own));
+
+    // All are read in the API version of the new XRD from now on, and composed as before.
     let (xrd, composition) = second();
-    stage::define(&world.client, &xrd).await;
-    let version = json!({
-        "version": "v2",
-        "xrd": xrd.to_string(),
-        "composition": composition.to_string(),
-        "parameter_schema": { "parameters": [{ "name": "size", "type": "integer" }] },
-        "injection_strategy": "cloud-init-user-data",
-        "provider_kinds": [PROVIDER],
-    });
-    world.make("/api/v1/blueprints/server/versions", version).await;
+    world.publish(BLUEPRINT, "v2", &xrd, &composition).await;
+    world
+        .wait_for_definitions(BLUEPRINT, "v2 to be Established", |found| {
+            found["phase"] == "Established" && found["found_version"] == "v2"
+        })
+        .await;
+    let read_as = format!("{own}.v2");
+    wait::until(TIMEOUT, "all composites to name it in the new API version", async || {
+        for id in &ids {
+            let named = world.composition(id).await;
+            if named.as_ref() != Some(&read_as) {
+                return Err(format!("{id}: {named:?}"));
+            }
+        }
+        Ok(())
+    })
+    .await;
+    world.wait_for_composed(&ids, "v1").await;
+    let (canary, rest) = ids.split_last().unwrap();
+    world.plane.says(&["resource", "update", "web-9", "--version", "v2", "--yes", "--wait"]);
+    world.wait_for_composed(std::slice::from_ref(canary), "v2").await;
+    world.wait_for_composed(rest, "v1").await;
+    // Whoever points a composite elsewhere is taken back.
+    let newer = world.composition(canary).await;
+    assert_ne!(newer.as_ref(), Some(&read_as));
+    let theirs = json!({ "spec": { "crossplane": { "compositionRef": { "name": newer } } } });
+    let first = world.xr_name(&ids[0]).await;
+    let parameters = PatchParams::default();
+    world.composites().await.patch(&first, &parameters, &Patch::Merge(&theirs)).await.unwrap();
+    wait::until(TIMEOUT, "the composite to name its own again", async || {
+        let named = world.composition(&ids[0]).await;
+        if named.as_ref() == Some(&read_as) { Ok(()) } else { Err(format!("{named:?}")) }
+    })
+    .await;
+    world.plane.says(&["resource", "update", "web-9", "--version", "v1", "--yes", "--wait"]);
+    world.wait_for_composed(&ids, "v1").await;
+
     let third = world.xr_name(&ids[2]).await;
     let broken =
         json!({ "metadata": { "annotations": { "standin.slipway.dev/fail": "no quota" } } });
@@ -118,6 +186,8 @@ async fn an_upgrade_stops_at_the_third_and_is_rolled_back() {
     let explained = world.plane.says(&["explain", "rollout", "server"]);
     assert!(explained.contains("web-2") && explained.contains("Failed"), "{explained}");
     assert_eq!(world.versions(&ids[..2]).await, ["v2", "v2"]);
+    world.wait_for_composed(&ids[..2], "v2").await;
+    world.wait_for_composed(&ids[3..], "v1").await;
 
     world.plane.says(&["rollout", "abort", "server", "--roll-back", "--reason", "broken"]);
     let back = world.wait_for_rollout("rolled_back").await;
@@ -130,4 +200,5 @@ async fn an_upgrade_stops_at_the_third_and_is_rolled_back() {
     assert_eq!(world.xr_name(&ids[2]).await, third, "what was never changed is left alone");
     ids.remove(2);
     assert_eq!(world.versions(&ids).await, ["v1"; 9]);
+    world.wait_for_composed(&ids, "v1").await;
 }

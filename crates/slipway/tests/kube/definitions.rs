@@ -23,7 +23,7 @@ impl World {
         self.plane.get(&format!("/api/v1/blueprints/{slug}/definitions")).await[0].clone()
     }
 
-    async fn wait_for_definitions(
+    pub(crate) async fn wait_for_definitions(
         &self,
         slug: &str,
         what: &str,
@@ -39,7 +39,13 @@ impl World {
         .await
     }
 
-    async fn publish(&self, slug: &str, version: &str, definition: &Value, composition: &Value) {
+    pub(crate) async fn publish(
+        &self,
+        slug: &str,
+        version: &str,
+        definition: &Value,
+        composition: &Value,
+    ) {
         let body = json!({
             "version": version,
             "xrd": definition.to_string(),
@@ -95,6 +101,7 @@ pub(crate) fn second() -> (Value, Value) {
     definition["spec"]["versions"].as_array_mut().unwrap().insert(0, newer);
     let mut composition = blueprint::composition(KIND);
     composition["spec"]["compositeTypeRef"]["apiVersion"] = json!(format!("{GROUP}/v2"));
+    composition["spec"]["pipeline"][0]["step"] = json!("compose-in-another-way");
     (definition, composition)
 }
 

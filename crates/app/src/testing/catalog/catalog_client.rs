@@ -4,9 +4,7 @@ use slipway_core::access::AccessWrite;
 use slipway_core::access::idempotency::{Entry, Key, Request};
 use slipway_core::catalog::Name;
 use slipway_core::catalog::blueprint::{self, Blueprint, VersionContent};
-use slipway_core::catalog::blueprint_version::{
-    CompositeDefinition, Engine, InjectionStrategy, MeshRole,
-};
+use slipway_core::catalog::blueprint_version::{Documents, Engine, InjectionStrategy, MeshRole};
 use slipway_core::catalog::cloud::{self, Cloud, Endpoint};
 use slipway_core::catalog::credential::{self, Credential};
 use slipway_core::catalog::label::LabelDefinition;
@@ -283,7 +281,7 @@ impl World {
         &self,
         slug: &str,
         content: &VersionContent,
-        documents: &Result<CompositeDefinition, Refusal>,
+        documents: &Result<Documents, Refusal>,
     ) -> Result<BlueprintVersionId, Error> {
         let fresh = BlueprintVersionId::new(self.uuid());
         let mut id = fresh;

@@ -8,7 +8,7 @@ use serde_json::json;
 use slipway_core::broker::snapshot::{LabelFact, ProviderFacts};
 use slipway_core::catalog::blueprint::Blueprint;
 use slipway_core::catalog::blueprint_version::{
-    CompositeDefinition, CompositeScope, CompositeType, Engine,
+    CompositeDefinition, CompositeScope, CompositeType, Documents, Engine,
 };
 use slipway_core::catalog::cloud::{self, Cloud, Endpoint};
 use slipway_core::catalog::label::{self, LabelDefinition, LabelKey};
@@ -47,7 +47,8 @@ impl World {
     async fn crossplane_blueprint(&self) -> String {
         let slug = self.fresh_name("blueprint");
         self.create_blueprint_for(Engine::Crossplane, &slug).await.expect("a blueprint");
-        let documents = Ok(mk_definition());
+        let composition = "xservers".to_owned();
+        let documents = Ok(Documents { composite: mk_definition(), composition });
         let mut own = mk_content("own");
         let mut schema = own.parameter_schema.document().clone();
         let name = json!({ "name": provider_config::PARAMETER, "type": "string" });
@@ -101,6 +102,7 @@ pub(super) async fn what_a_version_is_made_into_comes_back(world: &World) {
     let version = version.expect("the version is there");
     assert_eq!(version.composite, Some(mk_definition()));
     assert!(!version.own_provider_config);
+    assert_eq!(version.composition_name, None, "somebody else installs it");
     let own = world.store.catalog.version_fetch(blueprint.id, "own").await.expect("a fetch");
     assert!(own.expect("the version is there").own_provider_config);
     let refusal = world.publish(&slug, &mk_content("v2")).await;

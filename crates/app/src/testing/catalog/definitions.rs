@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use slipway_core::Refusal;
 use slipway_core::catalog::blueprint::VersionContent;
 use slipway_core::catalog::blueprint_version::{
-    CompositeDefinition, CompositeScope, CompositeType, Engine,
+    CompositeDefinition, CompositeScope, CompositeType, Documents, Engine,
 };
+use slipway_core::catalog::composition_name;
 use slipway_core::catalog::project::Project;
 use slipway_core::commit::Commit;
 use slipway_core::ids::{BlueprintId, ClusterId};
@@ -32,7 +33,7 @@ impl World {
         version: &str,
         install_definitions: bool,
     ) {
-        let documents = Ok(CompositeDefinition {
+        let composite = CompositeDefinition {
             composite_type: CompositeType {
                 group: "nodes.example.org".to_owned(),
                 version: version.to_owned(),
@@ -41,7 +42,8 @@ impl World {
                 scope: CompositeScope::Namespaced,
             },
             cloud_tags: false,
-        });
+        };
+        let documents = Ok(Documents { composite, composition: "servers".to_owned() });
         let content = VersionContent { install_definitions, ..mk_content(version) };
         self.publish_with(slug, &content, &documents).await.expect("a version");
     }
@@ -161,6 +163,86 @@ pub(super) async fn what_is_published_or_in_use_goes_on_being_served(world: &Wor
     world.retire(&slug, "v1").await.expect("a retirement");
     assert_eq!(kept(home).await, both, "something was made in it there");
     assert_eq!(kept(elsewhere).await, versions(&["v2"]), "and nothing here");
+}
+
+/// Each version that a cluster needs has a Composition of its own there, and a composite names
+/// that of its version, for the API version of the XRD that is there.
+pub(super) async fn a_composite_names_the_composition_of_its_version(world: &World) {
+    let (slug, blueprint) = world.installable().await;
+    world.publish_installed(&slug, "v0", false).await;
+    world.publish_installed(&slug, "v1", true).await;
+    let named = world.fresh_name("cluster");
+    let home = world.create_managed(&named, "eu").await.expect("a cluster");
+    let (project, credential) = world.furnished_on(&named).await;
+    let declare = async |version: &str| {
+        let key = DeclareKey {
+            blueprint: slug.clone(),
+            version: Some(version.to_owned()),
+            credential: Some(credential.to_string()),
+            ..world.declare_key_in(&project)
+        };
+        world.declare_by(&key).await.expect("a declaration").attempt
+    };
+    let (foreign, first) = (declare("v0").await, declare("v1").await);
+    let name = async |version: &str| {
+        let found = world.store.catalog.version_fetch(blueprint, version).await.expect("a fetch");
+        let found = found.expect("the version is there");
+        (found.composition_name, found.id)
+    };
+    assert_eq!(name("v0").await.0, None, "somebody else installs it");
+    let (own, id) = name("v1").await;
+    let own = own.expect("a name");
+    assert_eq!(own, composition_name::own("servers", "v1", id));
+    let composition = async |attempt| {
+        let snapshot = world.snapshot(attempt).await;
+        snapshot.blueprint.composition(snapshot.read_as.as_deref())
+    };
+    assert_eq!(composition(foreign).await, None, "the cluster chooses");
+    assert_eq!(composition(first).await.as_deref(), Some(&*own), "nothing is installed yet");
+    let demand = async || world.demand(home, blueprint).await.expect("it is to be there");
+    let established = async |found: Option<&str>| {
+        let phase = DefinitionPhase::Established;
+        world.record_definitions(&demand().await, phase, found).await.expect("a record");
+    };
+    let alone = demand().await;
+    assert_eq!((alone.composition_name.as_ref(), &*alone.others), (Some(&own), &[][..]));
+    established(Some("v1")).await;
+    assert_eq!(composition(first).await.as_deref(), Some(&*own));
+
+    // The XRD of the second version brings another API version, in which all are read.
+    world.publish_installed(&slug, "v2", true).await;
+    let second = declare("v2").await;
+    let newer = name("v2").await.0.expect("a name");
+    let both = demand().await;
+    assert_eq!(both.composition_name.as_ref(), Some(&newer));
+    let others: Vec<_> = both.others.iter().map(|other| &other.composition_name).collect();
+    assert_eq!(others, [&own]);
+    assert_eq!(composition(first).await.as_deref(), Some(&*own), "not installed yet");
+    established(Some("v1")).await;
+    assert_eq!(composition(first).await.as_deref(), Some(&*own), "withheld, for instance");
+    for found in [None, Some("v2")] {
+        established(found).await;
+        assert_eq!(composition(second).await.as_ref(), Some(&newer));
+        assert_eq!(composition(first).await, Some(format!("{own}.v2")));
+        assert_eq!(composition(foreign).await, None);
+    }
+    let both = world.store.broker.attempt_load(&[foreign, second, first]).await.expect("a load");
+    let read: Vec<_> =
+        both.iter().map(|row| row.as_ref().expect("a row").read_as.clone()).collect();
+    assert_eq!(read, [Some("v2".to_owned()), Some("v2".to_owned()), Some("v2".to_owned())]);
+
+    let elsewhere = world.create_managed(&world.fresh_name("cluster"), "eu").await.expect("one");
+    let needed = async |cluster: ClusterId| {
+        let demand = world.demand(cluster, blueprint).await.expect("it is to be there");
+        demand.others.into_iter().map(|other| other.version).collect::<Vec<_>>()
+    };
+    assert_eq!(needed(elsewhere).await, ["v1"], "somebody may declare it");
+    world.retire(&slug, "v1").await.expect("a retirement");
+    assert_eq!(needed(home).await, ["v1"], "something was made from it there");
+    assert!(needed(elsewhere).await.is_empty());
+    world.retire(&slug, "v2").await.expect("a retirement");
+    assert_eq!(world.demand(home, blueprint).await, None);
+    assert_eq!(composition(first).await, Some(format!("{own}.v2")), "what is installed stays");
 }
 
 /// What was installed stays on its cluster and in its row; nothing more is installed.

@@ -34,6 +34,7 @@ pub(in crate::testing) async fn conformance(world: &World) {
     placement::a_region_offers_its_usable_clusters(world).await;
     definitions::the_newest_version_is_demanded_and_its_progress_kept(world).await;
     definitions::what_is_published_or_in_use_goes_on_being_served(world).await;
+    definitions::a_composite_names_the_composition_of_its_version(world).await;
     definitions::a_deleted_blueprint_or_cluster_demands_nothing(world).await;
     placements::labels_in_effect_and_blockers_select(world).await;
     labels::a_relabelled_project_makes_its_resources_due(world).await;

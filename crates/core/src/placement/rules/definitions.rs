@@ -3,8 +3,8 @@
 //! asks again.
 //!
 //! The XRD goes first, with the role that lets our account handle its
-//! composites. The Composition follows once Crossplane reports the kind as
-//! Established, since Crossplane checks it against the kind. Nothing is ever
+//! composites. The Compositions follow once Crossplane reports the kind as
+//! Established, since Crossplane checks them against the kind. Nothing is ever
 //! removed, and objects that are not ours are left alone.
 
 use std::collections::BTreeSet;
@@ -171,16 +171,27 @@ impl View<'_> {
         let unready = self.unready();
         let mut phase = DefinitionPhase::Applying;
         if actions.is_empty() && unready.is_none() {
-            match self.need(&self.definitions.composition) {
-                Need::Fulfilled => phase = DefinitionPhase::Established,
-                Need::Put => {
-                    actions.push(DefinitionsAction::Put(self.definitions.composition.clone()));
+            let mut problem = None;
+            for key in self.compositions() {
+                match self.need(key) {
+                    Need::Fulfilled => {}
+                    Need::Put => actions.push(DefinitionsAction::Put(key.clone())),
+                    Need::Blocked(found) => problem = problem.or(Some(found)),
                 }
-                Need::Blocked(problem) => return blocked(problem),
+            }
+            // One that is in the way keeps no other from being put.
+            match problem {
+                Some(problem) if actions.is_empty() => return blocked(problem),
+                None if actions.is_empty() => phase = DefinitionPhase::Established,
+                _ => {}
             }
         }
         let lacking = self.role(&mut actions);
         DefinitionsDecision { actions, phase, found: None, problem: lacking.or(unready) }
+    }
+
+    fn compositions(&self) -> impl Iterator<Item = &DefinitionKey> {
+        std::iter::once(&self.definitions.composition).chain(&self.definitions.others)
     }
 
     fn seen(&self, key: &DefinitionKey) -> Option<&ObservedDefinition> {
@@ -303,11 +314,18 @@ impl View<'_> {
         })
     }
 
-    /// The installed version: that of the Composition, which is installed last.
+    /// The installed version: that of the XRD, once all Compositions are there. While the XRD
+    /// is still that of another version, what was found before is still there.
     fn found(&self) -> Option<String> {
         let ours = |key| self.seen(key).filter(|seen| self.is_ours(seen));
-        ours(&self.definitions.definition)?;
-        ours(&self.definitions.composition)?.version.clone()
+        let installed = ours(&self.definitions.definition)?.version.clone()?;
+        if installed != self.demand.version {
+            let before = self.demand.definitions.as_ref()?.found.as_ref();
+            return (before == Some(&installed)).then_some(installed);
+        }
+        let own = ours(&self.definitions.composition)?.version.as_ref() == Some(&installed);
+        let complete = own && self.definitions.others.iter().all(|key| ours(key).is_some());
+        complete.then_some(installed)
     }
 }
 

@@ -26,6 +26,7 @@ use super::catalog::version_hydrate::{self, select_versions};
 use super::deletion::reads::select_deletions;
 use super::nodes::hydrate::node_columns;
 use super::nodes::tokens::select_tokens;
+use super::placement::definitions::ReadAs;
 use super::placement::hydrate::select_placements;
 use super::provider::Providers;
 use super::{Connection, Row, blockers, deletion, hydrate, nodes, placement, rows};
@@ -89,8 +90,35 @@ pub(crate) async fn load(
     .await?;
     let attempts = sqlx::query(attempts_sql!()).bind(list).fetch_all(&mut *connection).await?;
     let versions = versions_of(blueprints, connection, &attempts).await?;
-    let providers = Providers::of(connection, made_in_a_cloud(&attempts, &versions)?).await?;
-    load_related(connection, ids, &nodes, &attempts, versions, providers).await
+    let facts = Facts::of(connection, &attempts, &versions).await?;
+    load_related(connection, ids, &nodes, &attempts, versions, facts).await
+}
+
+/// What composites are rendered from beside the rows of their resources.
+struct Facts {
+    providers: Providers,
+    read_as: ReadAs,
+}
+
+impl Facts {
+    async fn of(
+        connection: &mut Connection,
+        attempts: &[Row],
+        versions: &Found<Arc<BlueprintVersion>>,
+    ) -> Result<Self, sqlx::Error> {
+        let providers = Providers::of(connection, made_in_a_cloud(attempts, versions)?).await?;
+        let installed = |version: &&Arc<BlueprintVersion>| version.composition_name.is_some();
+        let installed = versions.values().flatten().filter(installed);
+        let blueprints: BTreeSet<_> =
+            installed.map(|version| version.blueprint_id.as_uuid()).collect();
+        let clusters = named(attempts, "a_partition")?.into_iter().collect();
+        let read_as = ReadAs::of(connection, clusters, blueprints.into_iter().collect()).await?;
+        Ok(Self { providers, read_as })
+    }
+
+    fn none() -> Self {
+        Self { providers: Providers::default(), read_as: ReadAs::none() }
+    }
 }
 
 /// Whether its composite is rendered from the facts of a cloud.
@@ -162,9 +190,8 @@ pub(crate) async fn load_locked(
             .fetch_all(&mut *connection)
             .await?;
     let versions = versions_of(blueprints, connection, &attempts).await?;
-    // No decision reads the facts of the cloud.
-    let providers = Providers::default();
-    load_related(connection, ids, &nodes, &attempts, versions, providers).await
+    // No decision reads what only rendering needs.
+    load_related(connection, ids, &nodes, &attempts, versions, Facts::none()).await
 }
 
 async fn load_related(
@@ -173,7 +200,7 @@ async fn load_related(
     nodes: &[Row],
     attempts: &[Row],
     versions: Found<Arc<BlueprintVersion>>,
-    providers: Providers,
+    facts: Facts,
 ) -> Result<Vec<(ProvisionedResourceId, Loaded)>, sqlx::Error> {
     use DeregistrationSeam::Node;
     let named = |column: &str| named(attempts, column);
@@ -182,7 +209,7 @@ async fn load_related(
     let deletions = deletions(connection, named("r_deletion_id")?).await?;
     let mut blockers = blockers(connection, named("a_id")?).await?;
     let mut nodes = last_nodes(nodes)?;
-    let around = RelatedRows { versions, providers, placements, tokens, deletions };
+    let around = RelatedRows { versions, facts, placements, tokens, deletions };
 
     let mut snapshots = HashMap::with_capacity(attempts.len());
     for row in attempts {
@@ -215,7 +242,7 @@ fn in_teardown(row: &Row, fault: Fault) -> Fault {
 /// Rows that several attempts may share.
 struct RelatedRows {
     versions: Found<Arc<BlueprintVersion>>,
-    providers: Providers,
+    facts: Facts,
     placements: Found<Option<Placement>>,
     tokens: Found<BootstrapToken>,
     deletions: Found<Deletion>,
@@ -245,11 +272,16 @@ impl RelatedRows {
         let project = attempt.project_id().as_uuid();
         let credential = attempt.cloud_credential_id().as_uuid();
         let provider = match is_made_in_a_cloud(&blueprint) {
-            true => self.providers.facts(project, credential, &resource.labels)?,
+            true => self.facts.providers.facts(project, credential, &resource.labels)?,
             false => None,
         };
+        let cluster: Uuid = rows::get(row, "a_partition")?;
+        let read_as = blueprint.composite_type.as_ref().and_then(|kind| {
+            self.facts.read_as.version(cluster, blueprint.blueprint_id.as_uuid(), kind)
+        });
         Ok(ResourceSnapshot {
             now: rows::time(row, "now")?,
+            read_as,
             blueprint,
             placement: found(&self.placements, Some(project))?.flatten(),
             provider,

@@ -1,16 +1,16 @@
 //! Definitions: which blueprints a cluster needs, and their state there.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use slipway_app::ports::Listed;
 use slipway_app::ports::store::Page;
 use slipway_core::Timestamp;
 use slipway_core::broker::phase::Phase;
-use slipway_core::catalog::blueprint_version::Engine;
+use slipway_core::catalog::blueprint_version::{CompositeType, Engine};
 use slipway_core::ids::{BlueprintId, ClusterId, Revision};
 use slipway_core::placement::cluster::Cluster;
 use slipway_core::placement::definitions::{
-    DefinitionPhase, DefinitionsView, Demand, InstalledDefinitions,
+    DefinitionPhase, DefinitionsView, Demand, InstalledDefinitions, OtherVersion,
 };
 use sqlx::Row as _;
 use uuid::Uuid;
@@ -23,6 +23,7 @@ use super::transaction::Load;
 use super::{Connection, Row, rows, writes};
 use crate::failure::Failure;
 use crate::fault::Fault;
+use crate::id_list::IdList;
 
 /// Selects the newest version whose definitions are to be installed, by the
 /// order in which declarations choose.
@@ -57,8 +58,8 @@ macro_rules! in_use {
 macro_rules! select {
     () => {
         concat!(
-            "SELECT b.id, b.slug, v.version, v.xrd, v.composition, v.api_group AS v_api_group, \
-             v.api_version AS v_api_version, v.kind AS v_kind, v.plural AS v_plural, \
+            "SELECT b.id, b.slug, v.version, v.xrd, v.composition, v.composition_name, \
+             v.api_group AS v_api_group, v.api_version AS v_api_version, v.kind AS v_kind, v.plural AS v_plural, \
              v.scope AS v_scope, v.cloud_tags AS v_cloud_tags, ",
             definitions_columns!(),
             " FROM blueprints b JOIN blueprint_versions v ON v.blueprint_id = b.id \
@@ -81,27 +82,107 @@ pub(crate) async fn demands(
         return Ok(Vec::new());
     }
     let now = now(connection).await?;
-    let kept = versions_in_use(connection, cluster).await?;
-    Ok(readable("definitions", &found, |row| demand(row, cluster, now, &kept)))
+    let needed = Needed::of(connection, cluster).await?;
+    Ok(readable("definitions", &found, |row| demand(row, cluster, now, &needed)))
+}
+
+/// Selects versions `v` of blueprints `b` that cluster `$1` needs: those that can still be
+/// declared, and those of existing composites there until their absence is proven for good.
+macro_rules! needed {
+    () => {
+        "v.kind IS NOT NULL AND ((v.retired_at IS NULL AND b.deleted_at IS NULL) OR EXISTS \
+         (SELECT 1 FROM provisioned_resources a WHERE a.blueprint_version_id = v.id \
+         AND a.partition = $1 AND (a.status <> $2 \
+         OR (a.absence_proven_at IS NULL AND a.due_at IS NOT NULL))))"
+    };
 }
 
 /// An API version of a kind: group, plural, version.
 type VersionInUse = (String, String, String);
 
-/// The API versions that the cluster must go on serving: those of versions that can still
-/// be declared, and those of existing composites until their absence is proven for good.
+/// A version with a Composition of its own, and the kind of its composites.
+type Composed = (OtherVersion, CompositeType);
+
+/// What a cluster needs beside the newest version of each blueprint.
+struct Needed {
+    /// The API versions that it must go on serving.
+    served: Vec<VersionInUse>,
+    /// The versions whose Compositions it must have, by blueprint.
+    composed: BTreeMap<Uuid, Vec<Result<Composed, Fault>>>,
+}
+
+impl Needed {
+    async fn of(connection: &mut Connection, cluster: ClusterId) -> Result<Self, Failure> {
+        let served = versions_in_use(connection, cluster).await?;
+        let found = sqlx::query(concat!(
+            "SELECT v.blueprint_id, v.version, v.composition, v.composition_name, \
+             v.api_group AS v_api_group, v.api_version AS v_api_version, v.kind AS v_kind, \
+             v.plural AS v_plural, v.scope AS v_scope, v.cloud_tags AS v_cloud_tags \
+             FROM blueprint_versions v JOIN blueprints b ON b.id = v.blueprint_id \
+             WHERE v.composition_name IS NOT NULL AND ",
+            needed!(),
+            " ORDER BY v.id"
+        ))
+        .bind(cluster.as_uuid())
+        .bind(Phase::Deleted.as_str())
+        .fetch_all(connection)
+        .await?;
+        let mut composed: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        for row in &found {
+            composed.entry(row.try_get("blueprint_id")?).or_default().push(self::composed(row));
+        }
+        Ok(Self { served, composed })
+    }
+
+    fn served(&self, kind: &CompositeType) -> BTreeSet<String> {
+        let of_kind =
+            |(group, plural, _): &&VersionInUse| *group == kind.group && *plural == kind.plural;
+        self.served.iter().filter(of_kind).map(|(_, _, version)| version.clone()).collect()
+    }
+
+    /// The versions of the blueprint beside this one, whose composites are of the same kind.
+    fn others(
+        &self,
+        blueprint: Uuid,
+        newest: &str,
+        kind: &CompositeType,
+    ) -> Result<Vec<OtherVersion>, Fault> {
+        let mut others = Vec::new();
+        for found in self.composed.get(&blueprint).into_iter().flatten() {
+            let (other, of) = found.as_ref().map_err(Clone::clone)?;
+            let same = (&of.group, &of.plural, &of.kind) == (&kind.group, &kind.plural, &kind.kind);
+            if same && other.version != newest {
+                others.push(other.clone());
+            }
+        }
+        Ok(others)
+    }
+}
+
+fn composed(row: &Row) -> Result<Composed, Fault> {
+    let other = OtherVersion {
+        version: rows::get(row, "version")?,
+        composition: rows::get(row, "composition")?,
+        composition_name: rows::get(row, "composition_name")?,
+    };
+    Ok((other, composite_type(row)?))
+}
+
+fn composite_type(row: &Row) -> Result<CompositeType, Fault> {
+    let composite = version_hydrate::composite_definition(row)?;
+    let missing = || Fault::new("kind", "is missing in a version that installs definitions");
+    Ok(composite.ok_or_else(missing)?.composite_type)
+}
+
 async fn versions_in_use(
     connection: &mut Connection,
     cluster: ClusterId,
 ) -> Result<Vec<VersionInUse>, Failure> {
-    let found = sqlx::query(
+    let found = sqlx::query(concat!(
         "SELECT DISTINCT v.api_group, v.plural, v.api_version FROM blueprint_versions v \
-         JOIN blueprints b ON b.id = v.blueprint_id WHERE v.kind IS NOT NULL \
-         AND ((v.retired_at IS NULL AND b.deleted_at IS NULL) OR EXISTS \
-         (SELECT 1 FROM provisioned_resources a WHERE a.blueprint_version_id = v.id \
-         AND a.partition = $1 AND (a.status <> $2 \
-         OR (a.absence_proven_at IS NULL AND a.due_at IS NOT NULL))))",
-    )
+         JOIN blueprints b ON b.id = v.blueprint_id WHERE ",
+        needed!()
+    ))
     .bind(cluster.as_uuid())
     .bind(Phase::Deleted.as_str())
     .fetch_all(connection)
@@ -114,33 +195,79 @@ async fn versions_in_use(
     kept.collect::<Result<_, sqlx::Error>>().map_err(Failure::from)
 }
 
+/// The API version in which Crossplane reads the composites of a kind: group, plural, version.
+/// By cluster and blueprint.
+pub(crate) struct ReadAs(HashMap<(Uuid, Uuid), VersionInUse>);
+
+impl ReadAs {
+    /// That of the XRD that is there, or that is being brought there.
+    pub(crate) async fn of(
+        connection: &mut Connection,
+        clusters: IdList,
+        blueprints: IdList,
+    ) -> Result<Self, sqlx::Error> {
+        if blueprints.0.is_empty() {
+            return Ok(Self::none());
+        }
+        let found = sqlx::query(sql!(
+            "SELECT d.cluster_id, d.blueprint_id, v.api_group, v.plural, v.api_version \
+             FROM blueprint_definitions d JOIN blueprint_versions v \
+             ON v.blueprint_id = d.blueprint_id \
+             AND v.version = COALESCE(d.found_version, d.wanted_version) \
+             WHERE v.kind IS NOT NULL AND d.cluster_id ",
+            (one_of "$1"),
+            " AND d.blueprint_id ",
+            (one_of "$2")
+        ))
+        .bind(clusters)
+        .bind(blueprints)
+        .fetch_all(connection)
+        .await?;
+        let read = |row: &Row| {
+            let key = (row.try_get("cluster_id")?, row.try_get("blueprint_id")?);
+            let kind =
+                (row.try_get("api_group")?, row.try_get("plural")?, row.try_get("api_version")?);
+            Ok((key, kind))
+        };
+        found.iter().map(read).collect::<Result<_, _>>().map(Self)
+    }
+
+    pub(crate) fn none() -> Self {
+        Self(HashMap::new())
+    }
+
+    /// `None` if it was not loaded, or if the XRD there is of another kind.
+    pub(crate) fn version(
+        &self,
+        cluster: Uuid,
+        blueprint: Uuid,
+        kind: &CompositeType,
+    ) -> Option<String> {
+        let (group, plural, version) = self.0.get(&(cluster, blueprint))?;
+        (*group == kind.group && *plural == kind.plural).then(|| version.clone())
+    }
+}
+
 fn demand(
     row: &Row,
     cluster_id: ClusterId,
     now: Timestamp,
-    kept: &[VersionInUse],
+    needed: &Needed,
 ) -> Result<Demand, Fault> {
-    let composite = version_hydrate::composite_definition(row)?;
-    let composite_type = composite
-        .ok_or_else(|| Fault::new("kind", "is missing in a version that installs definitions"))?
-        .composite_type;
-    let kept: BTreeSet<String> = kept
-        .iter()
-        .filter(|(group, plural, _)| {
-            *group == composite_type.group && *plural == composite_type.plural
-        })
-        .map(|(_, _, version)| version.clone())
-        .collect();
+    let composite_type = composite_type(row)?;
+    let (blueprint, version): (Uuid, String) = (rows::get(row, "id")?, rows::get(row, "version")?);
     Ok(Demand {
         now,
         cluster_id,
-        blueprint_id: BlueprintId::new(rows::get(row, "id")?),
+        blueprint_id: BlueprintId::new(blueprint),
         slug: rows::get(row, "slug")?,
-        version: rows::get(row, "version")?,
+        others: needed.others(blueprint, &version, &composite_type)?,
+        kept: needed.served(&composite_type),
+        version,
         xrd: rows::get(row, "xrd")?,
         composition: rows::get(row, "composition")?,
+        composition_name: rows::get(row, "composition_name")?,
         composite_type,
-        kept,
         definitions: definitions(row)?,
     })
 }
@@ -192,9 +319,9 @@ impl Load for DemandOf {
             .fetch_optional(&mut *connection)
             .await?
             .ok_or(Failure::NotFound { kind: "definitions" })?;
-        let kept = versions_in_use(connection, self.cluster).await?;
+        let needed = Needed::of(connection, self.cluster).await?;
         let now = now(connection).await?;
-        hydrate(&row, "id", |row| demand(row, self.cluster, now, &kept))
+        hydrate(&row, "id", |row| demand(row, self.cluster, now, &needed))
     }
 }
 

@@ -14,6 +14,11 @@ fn key(kind: DefinitionKind) -> DefinitionKey {
     DefinitionKey { kind, name: kind.as_str().to_lowercase() }
 }
 
+/// The Composition of the version before.
+fn other() -> DefinitionKey {
+    DefinitionKey { kind: DefinitionKind::Composition, name: "composition-of-v1".to_owned() }
+}
+
 fn versions(names: &[&str]) -> BTreeSet<String> {
     names.iter().map(|name| (*name).to_owned()).collect()
 }
@@ -24,6 +29,7 @@ fn definitions() -> DefinitionSet {
         definition: key(DefinitionKind::Xrd),
         role: key(DefinitionKind::Role),
         composition: key(DefinitionKind::Composition),
+        others: vec![other()],
         serves: versions(&["v2"]),
     }
 }
@@ -37,6 +43,8 @@ fn demand() -> Demand {
         version: "v2".to_owned(),
         xrd: String::new(),
         composition: String::new(),
+        composition_name: Some("composition".to_owned()),
+        others: Vec::new(),
         composite_type: CompositeType {
             group: "nodes.example.org".to_owned(),
             version: "v2".to_owned(),
@@ -60,16 +68,25 @@ fn seen() -> ObservedDefinition {
     }
 }
 
+fn older() -> ObservedDefinition {
+    ObservedDefinition { version: Some("v1".to_owned()), ..seen() }
+}
+
 fn observed(
     definition: DefinitionState,
     role: DefinitionState,
     composition: DefinitionState,
 ) -> ObservedDefinitions {
     let definitions = definitions();
+    let older = match composition {
+        DefinitionState::Absent => DefinitionState::Absent,
+        _ => DefinitionState::Seen(older()),
+    };
     let objects = [
         (definitions.definition, definition),
         (definitions.role, role),
         (definitions.composition, composition),
+        (other(), older),
     ];
     ObservedDefinitions { objects: objects.into_iter().collect(), lacking: None }
 }
@@ -96,7 +113,8 @@ fn act(decision: &DefinitionsDecision, observed: &mut ObservedDefinitions) {
         match action {
             DefinitionsAction::AskRights => observed.lacking = Some(Vec::new()),
             DefinitionsAction::Put(key) => {
-                observed.objects.insert(key.clone(), DefinitionState::Seen(seen()));
+                let seen = if *key == other() { older() } else { seen() };
+                observed.objects.insert(key.clone(), DefinitionState::Seen(seen));
             }
         }
     }
@@ -120,7 +138,7 @@ fn the_composition_waits_until_its_kind_is_established() {
 
     observed.objects.insert(definitions.definition.clone(), DefinitionState::Seen(seen()));
     let third = decision(&demand, &definitions, &observed);
-    assert_eq!(puts(&third), [DefinitionKind::Composition]);
+    assert_eq!(puts(&third), [DefinitionKind::Composition; 2]);
     act(&third, &mut observed);
     let last = decision(&demand, &definitions, &observed);
     assert_eq!((last.phase, last.problem), (DefinitionPhase::Established, None));
@@ -143,6 +161,44 @@ fn a_version_that_is_needed_goes_on_being_served() {
     assert!(held.problem.unwrap().contains("no longer serves v1,"));
     let both = DefinitionSet { serves: versions(&["v1", "v2"]), ..definitions };
     assert_eq!(puts(&decision(&needed, &both, &older)), [DefinitionKind::Xrd]);
+}
+
+/// A version is found once the Compositions of all that are needed are there, and the one
+/// before it as long as its XRD is.
+#[test]
+fn an_older_version_keeps_its_composition_beside_the_newer_one() {
+    let (demand, definitions) = (demand(), definitions());
+    let older_xrd = ObservedDefinition { fits: false, ..older() };
+    let mut observed = observed(
+        DefinitionState::Seen(older_xrd),
+        DefinitionState::Seen(seen()),
+        DefinitionState::Absent,
+    );
+    let first = decision(&demand, &definitions, &observed);
+    assert_eq!(first.found, None, "nobody saw it complete");
+    let before = DefinitionsDecision { found: Some("v1".to_owned()), ..first };
+    let demand = recorded(&demand, &before);
+    let first = decision(&demand, &definitions, &observed);
+    assert_eq!((puts(&first), first.found.as_deref()), (vec![DefinitionKind::Xrd], Some("v1")));
+    act(&first, &mut observed);
+    observed.objects.insert(definitions.composition.clone(), DefinitionState::Seen(seen()));
+    let second = decision(&demand, &definitions, &observed);
+    assert_eq!(second.actions, [DefinitionsAction::Put(other())]);
+    assert_eq!((second.phase, second.found.as_deref()), (DefinitionPhase::Applying, None));
+    act(&second, &mut observed);
+    let last = decision(&demand, &definitions, &observed);
+    assert_eq!((last.phase, last.found.as_deref()), (DefinitionPhase::Established, Some("v2")));
+
+    // One that is in the way keeps no other from being put.
+    let theirs = ObservedDefinition { owner: Owner::Foreign("x".to_owned()), ..older() };
+    observed.objects.insert(other(), DefinitionState::Seen(theirs));
+    observed.objects.insert(definitions.composition.clone(), DefinitionState::Absent);
+    let puts_own = decision(&demand, &definitions, &observed);
+    assert_eq!(puts(&puts_own), [DefinitionKind::Composition]);
+    act(&puts_own, &mut observed);
+    let held = decision(&demand, &definitions, &observed);
+    assert_eq!((held.phase, held.found), (DefinitionPhase::Degraded, None));
+    assert!(held.problem.unwrap().contains("composition-of-v1"));
 }
 
 #[test]
@@ -270,6 +326,7 @@ proptest! {
         definition in any_state(),
         role in any_state(),
         composition in any_state(),
+        older in any_state(),
         kept in proptest::sample::subsequence(vec!["v1", "v2", "v3"], 0..=3),
         lacking in proptest::option::of(Just(vec!["get".to_owned()])),
     ) {
@@ -277,6 +334,7 @@ proptest! {
         let demand = Demand { kept: versions(&kept), ..demand() };
         let mut observed = observed(definition.clone(), role, composition.clone());
         observed.lacking = lacking;
+        observed.objects.insert(other(), older.clone());
         let planned = decision(&demand, &definitions, &observed);
         let own = |seen: &ObservedDefinition| {
             matches!(&seen.owner, Owner::Ours(slug) if slug.as_deref().is_none_or(|slug| slug == "server"))
@@ -304,10 +362,10 @@ proptest! {
                 prop_assert!(lost.all(|version| !demand.kept.contains(version)));
             }
         }
-        let complete = stands && matches!(
-            &composition,
+        let complete = stands && [&composition, &older].into_iter().all(|state| matches!(
+            state,
             DefinitionState::Seen(seen) if own(seen) && seen.fits && !seen.terminating
-        );
+        ));
         prop_assert_eq!(planned.phase == DefinitionPhase::Established, complete);
         if planned.phase == DefinitionPhase::Degraded {
             prop_assert!(planned.problem.is_some() && planned.actions.is_empty());
