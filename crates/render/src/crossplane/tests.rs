@@ -157,7 +157,7 @@ fn the_owned_hash_is_over_what_we_own() {
         |live| live["metadata"]["labels"]["crossplane.io/composite"] = json!("x"),
         |live| live["metadata"]["finalizers"] = json!([]),
         |live| live["spec"]["parameters"]["helmValues"]["apiUrl"] = json!("elsewhere"),
-        |live| live["spec"]["crossplane"] = json!({ "compositionRef": { "name": "x" } }),
+        |live| live["spec"]["crossplane"] = json!({ "compositionRevisionRef": { "name": "x" } }),
         |live| live["status"] = json!({ "conditions": [] }),
     ];
     for change in unchanged {

@@ -7,7 +7,7 @@ use serde_json::json;
 use slipway_testkit::wait::until;
 
 use crate::world::{
-    TIMEOUT, apply, condition_of, definition, definitions, provider_configs, servers,
+    TIMEOUT, apply, composite, condition_of, definition, definitions, provider_configs, servers,
     until_established, world,
 };
 
@@ -88,4 +88,60 @@ async fn the_kinds_of_a_provider_are_installed() {
     let made = apply(&world.client, &provider_configs(), namespace, &object).await.unwrap();
     // Kept as written, not pruned.
     assert_eq!(made.data["spec"], object["spec"]);
+}
+
+/// As Crossplane: the Composition has to be there and for the API version in which composites
+/// are read.
+#[tokio::test]
+async fn a_composite_is_composed_by_the_composition_that_it_names() {
+    let test = "a_composite_is_composed_by_the_composition_that_it_names";
+    let Some(world) = world(test).await else { return };
+    let kind = GroupVersionKind::gvk("apiextensions.crossplane.io", "v1", "Composition");
+    let compositions = ApiResource::from_gvk_with_plural(&kind, "compositions");
+    let compose = async |name: &str, version: &str| {
+        let object = json!({
+            "apiVersion": "apiextensions.crossplane.io/v1",
+            "kind": "Composition",
+            "metadata": { "name": name },
+            "spec": {
+                "compositeTypeRef": { "apiVersion": format!("example.org/{version}"), "kind": "XServer" },
+                "pipeline": [{ "step": format!("of-{name}") }],
+            },
+        });
+        apply(&world.client, &compositions, None, &object).await.unwrap();
+    };
+    let name_it = async |composition: &str| {
+        let mut object = composite("named", &json!({ "standin": "no-node" }));
+        object["spec"]["crossplane"] = json!({ "compositionRef": { "name": composition } });
+        world.apply(&object).await;
+    };
+    let refused = async |why: &str| {
+        until(TIMEOUT, why, async || {
+            let found = world.until("named", "Synced", "False").await;
+            let said = condition_of(&found, "Synced").map(|said| said["message"].to_string());
+            if said.as_ref().is_some_and(|said| said.contains(why)) {
+                Ok(())
+            } else {
+                Err(said.unwrap_or_default())
+            }
+        })
+        .await;
+    };
+    compose("named-v2", "v2").await;
+    name_it("named-v1").await;
+    refused("cannot get Composition").await;
+    name_it("named-v2").await;
+    refused("not compatible").await;
+    compose("named-v1", "v1").await;
+    name_it("named-v1").await;
+    world.until("named", "Ready", "True").await;
+    let server = world.api(&servers()).get("named").await.unwrap();
+    let by = json!({ "name": "named-v1", "steps": ["of-named-v1"] });
+    assert_eq!(server.data["spec"]["composedBy"], by);
+    // What is composed stays as it is.
+    name_it("named-v3").await;
+    refused("cannot get Composition").await;
+    world.until("named", "Ready", "True").await;
+    let server = world.api(&servers()).get("named").await.unwrap();
+    assert_eq!(server.data["spec"]["composedBy"], by);
 }

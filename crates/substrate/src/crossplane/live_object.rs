@@ -324,6 +324,9 @@ mod tests {
         assert_eq!(plain.owned_hash(), rendered);
         let theirs = object(|value| value["spec"]["parameters"]["region"] = json!("nbg1"));
         assert_eq!(theirs.owned_hash(), rendered, "another manager's field is no drift");
+        let chosen = json!({ "compositionRef": { "name": "x" } });
+        let chosen = object(|value| value["spec"]["crossplane"] = chosen);
+        assert_eq!(chosen.owned_hash(), rendered, "nor is what Crossplane chooses");
         let changed = object(|value| value["spec"]["parameters"]["size"] = json!(3));
         assert_ne!(changed.owned_hash(), rendered, "a value of ours that is another");
         let taken = object(|value| {
