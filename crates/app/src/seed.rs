@@ -61,6 +61,7 @@ impl Seed {
             composite_type: None,
             cloud_tags: false,
             own_provider_config: false,
+            surge: false,
             parameter_schema: ParameterSchema::new(vec![Parameter {
                 name: PARAMETER_CONFIRM_GONE.to_owned(),
                 kind: ParameterType::Boolean,
@@ -98,6 +99,7 @@ impl Seed {
                 composite_type: None,
                 cloud_tags: false,
                 own_provider_config: false,
+                surge: true,
                 parameter_schema: ParameterSchema::new(vec![Parameter {
                     name: PARAMETER_BUSY_SECONDS.to_owned(),
                     kind: ParameterType::Integer,

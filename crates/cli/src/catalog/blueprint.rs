@@ -194,6 +194,7 @@ impl Detail for BlueprintVersion {
                 "definitions installed",
                 self.install_definitions.then(|| "to every cluster of a project".to_owned()),
             ),
+            ("surge", self.surge.then(|| "two attempts may stand at once".to_owned())),
             ("published", Some(time(&self.published_at))),
             ("retired", optional_time(self.retired_at.as_ref())),
             ("revision", Some(self.revision.to_string())),

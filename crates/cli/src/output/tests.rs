@@ -264,6 +264,7 @@ fn the_catalog_and_the_keys_at_every_width() {
         mesh_role: "node".to_owned(),
         provider_kinds: vec!["hetzner".to_owned()],
         install_definitions: false,
+        surge: false,
         composite: None,
         revision: 1,
         published_at: TIME.to_owned(),

@@ -114,6 +114,8 @@ pub struct BlueprintVersion {
     pub cloud_tags: bool,
     /// Whether a resource uses the ProviderConfig of its own credential, not the shared one.
     pub own_provider_config: bool,
+    /// Whether two attempts of one resource may stand at once, see [`crate::broker::surge`].
+    pub surge: bool,
     pub parameter_schema: ParameterSchema,
     pub injection_strategy: InjectionStrategy,
     pub mesh_role: MeshRole,

@@ -70,6 +70,7 @@ fn snapshot(strategy: InjectionStrategy) -> ResourceSnapshot {
             }),
             cloud_tags: true,
             own_provider_config: false,
+            surge: false,
             injection_strategy: strategy,
             ..mk_blueprint()
         }),

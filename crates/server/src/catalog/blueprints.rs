@@ -147,6 +147,7 @@ pub(crate) fn version_document(
         mesh_role: content.mesh_role.to_string(),
         provider_kinds: content.provider_kinds.clone(),
         install_definitions: content.install_definitions,
+        surge: content.surge,
         composite: composite.map(|composite| composite_type(&composite.composite_type)),
         revision: version.revision.0,
         published_at: version.published_at.to_string(),
@@ -174,5 +175,6 @@ pub fn submitted_content(body: PublishVersion) -> SubmittedContent {
         mesh_role: body.mesh_role,
         provider_kinds: body.provider_kinds,
         install_definitions: body.install_definitions,
+        surge: body.surge,
     }
 }

@@ -314,6 +314,7 @@ fn mk_snapshot() -> ResourceSnapshot {
             composite_type: None,
             cloud_tags: false,
             own_provider_config: false,
+            surge: false,
             parameter_schema: ParameterSchema::new(Vec::new()).unwrap(),
             injection_strategy: InjectionStrategy::CloudInitUserData,
             mesh_role: MeshRole::Node,

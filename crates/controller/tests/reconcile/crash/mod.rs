@@ -26,3 +26,4 @@ mod rolling;
 mod scenarios;
 mod store;
 mod substrate;
+mod surging;

@@ -4,8 +4,9 @@
 //! The lock serialises the declarations of one project, so that a handle that
 //! was read as free still is when it is written.
 
-use slipway_app::broker::port::{DeclareKey, RedeclareKey, ResourceKey};
+use slipway_app::broker::port::{DeclareKey, RedeclareKey, Redeclared, ResourceKey};
 use slipway_core::broker::redeclare::RedeclareSnapshot;
+use slipway_core::broker::surge;
 use slipway_core::broker::snapshot::{CredentialConflict, CredentialView, DeclareSnapshot};
 use slipway_core::catalog::blueprint_version::Engine;
 use slipway_core::ids::{ProjectId, ResourceId};
@@ -51,20 +52,42 @@ impl Load for Corrected<'_> {
     type Snapshot = RedeclareSnapshot;
 
     async fn load(&self, connection: &mut Connection) -> Result<RedeclareSnapshot, Failure> {
+        if self.key.of == Redeclared::WithSurge {
+            // Nobody declares the name of the new node as a handle meanwhile.
+            lock_project_of(connection, self.key.resource).await?;
+        }
         let key = ResourceKey::Resource(self.key.resource);
         let resource = ByKey { blueprints: self.blueprints, key }.load(connection).await?;
+        let beside = resource.beside().filter(|_| self.key.of == Redeclared::Beside);
+        let corrected = beside.unwrap_or(&resource);
         let project = resource.resource.project_id.as_uuid();
         let name = sqlx::query("SELECT name FROM projects WHERE id = $1")
             .bind(project)
             .fetch_one(&mut *connection)
             .await?
             .try_get("name")?;
-        let version = self.key.version.as_deref().unwrap_or(&resource.blueprint.version);
-        let credential = resource.attempt.cloud_credential_id().to_string();
-        let named = (resource.blueprint.slug.as_str(), Some(version), Some(credential.as_str()));
-        let declared = snapshot(connection, Some(project), named).await?;
+        let version = self.key.version.as_deref().unwrap_or(&corrected.blueprint.version);
+        let credential = corrected.attempt.cloud_credential_id().to_string();
+        let named = (corrected.blueprint.slug.as_str(), Some(version), Some(credential.as_str()));
+        let mut declared = snapshot(connection, Some(project), named).await?;
+        if self.key.of == Redeclared::WithSurge {
+            let hostname = surge::hostname(&resource.resource.handle, resource.latest + 1);
+            declared.holder = holder(connection, project, &hostname).await?;
+        }
         Ok(RedeclareSnapshot { resource, project: name, declared })
     }
+}
+
+async fn lock_project_of(connection: &mut Connection, resource: ResourceId) -> Result<(), Failure> {
+    sqlx::query(sql!(
+        "SELECT id FROM projects WHERE id = \
+         (SELECT r.project_id FROM resources r WHERE r.id = $1)",
+        for_update
+    ))
+    .bind(resource.as_uuid())
+    .fetch_optional(connection)
+    .await?;
+    Ok(())
 }
 
 /// What is found of blueprint, version and credential, for this project.
@@ -130,6 +153,7 @@ async fn placement(
     }
 }
 
+/// The resource that has the handle, or whose node has it as its name.
 async fn holder(
     connection: &mut Connection,
     project: Uuid,
@@ -137,7 +161,9 @@ async fn holder(
 ) -> Result<Option<Uuid>, sqlx::Error> {
     let row = sqlx::query(
         "SELECT id FROM resources \
-         WHERE project_id = $1 AND handle = $2 AND deleted_at IS NULL",
+         WHERE project_id = $1 AND handle = $2 AND deleted_at IS NULL \
+         UNION ALL SELECT resource_id AS id FROM provisioned_resources \
+         WHERE project_id = $1 AND hostname = $2 AND status <> 'Deleted' LIMIT 1",
     )
     .bind(project)
     .bind(handle)
