@@ -62,6 +62,7 @@ impl Seed {
             cloud_tags: false,
             own_provider_config: false,
             composition_name: None,
+            surge: false,
             parameter_schema: ParameterSchema::new(vec![Parameter {
                 name: PARAMETER_CONFIRM_GONE.to_owned(),
                 kind: ParameterType::Boolean,
@@ -100,6 +101,7 @@ impl Seed {
                 cloud_tags: false,
                 own_provider_config: false,
                 composition_name: None,
+                surge: true,
                 parameter_schema: ParameterSchema::new(vec![Parameter {
                     name: PARAMETER_BUSY_SECONDS.to_owned(),
                     kind: ParameterType::Integer,

@@ -24,6 +24,8 @@ pub(crate) enum Goal {
     Ready,
     /// Ready with a later attempt than this one, which is being taken down.
     ReadyAfter(i32),
+    /// Ready, and no second attempt is there.
+    Alone,
     Deleted,
 }
 
@@ -101,6 +103,20 @@ async fn observe(client: &Client, id: &str, left: Duration) -> Observation {
 
 fn outcome(resource: &Resource, goal: Goal) -> Option<Result<(), Error>> {
     let handle = || resource.handle.clone();
+    let failed = |reason: Option<&String>| Error::EndedInFailed {
+        handle: handle(),
+        reason: reason.map_or_else(|| "no reason was given".to_owned(), String::clone),
+    };
+    let goal = match (goal, &resource.second_attempt) {
+        (Goal::ReadyAfter(_), Some(second))
+            if second.comes_in_use && second.phase == Phase::Failed.as_str() =>
+        {
+            return Some(Err(failed(second.failure_reason.as_ref())));
+        }
+        (Goal::Alone, Some(_)) => return None,
+        (Goal::Alone, None) => Goal::Ready,
+        (goal, _) => goal,
+    };
     let goal = match goal {
         Goal::ReadyAfter(attempt) if resource.attempt.number > attempt => Goal::Ready,
         // The retried attempt is deleted; only the slot must not be.
@@ -111,14 +127,7 @@ fn outcome(resource: &Resource, goal: Goal) -> Option<Result<(), Error>> {
         // Ready with what it was declared as before.
         (Phase::Ready, Goal::Ready) if resource.update_pending_since.is_some() => None,
         (Phase::Ready, Goal::Ready) | (Phase::Deleted, Goal::Deleted) => Some(Ok(())),
-        (Phase::Failed, Goal::Ready) => Some(Err(Error::EndedInFailed {
-            handle: handle(),
-            reason: resource
-                .attempt
-                .failure_reason
-                .clone()
-                .unwrap_or_else(|| "no reason was given".to_owned()),
-        })),
+        (Phase::Failed, Goal::Ready) => Some(Err(failed(resource.attempt.failure_reason.as_ref()))),
         (phase, Goal::Ready) if phase.is_deletion() => {
             Some(Err(Error::BeingDeleted { handle: handle() }))
         }
@@ -130,6 +139,9 @@ fn describe(resource: &Resource, failure: Option<&Error>) -> String {
     let mut text = clean(&resource.phase);
     if resource.update_pending_since.is_some() {
         text.push_str(", update pending");
+    }
+    if let Some(second) = &resource.second_attempt {
+        text = format!("{text}, attempt {} {}", second.number, clean(&second.phase));
     }
     if let Some(blocker) = resource.blockers.first() {
         text = format!("{text} · {}: {}", clean(&blocker.code), clean(&blocker.message));

@@ -143,10 +143,14 @@ pub struct Commit {
 
 impl Commit {
     /// The commit of a loop, under the mode that its permit was given under.
-    /// Refuses a registry write without a permit. What a loop only observed
-    /// needs none.
+    /// Refuses a registry write and the beginning of a teardown without a permit. What a
+    /// loop only observed needs none.
     pub fn permitted(mut self, permit: Option<Revision>) -> Result<Self, Refusal> {
-        if self.writes.iter().any(|write| matches!(write, Write::Nodes(_))) {
+        let begins = |write: &Write| {
+            // A teardown that begins revokes a token, if there is one to revoke.
+            matches!(write, Write::Nodes(_) | Write::Deletion(DeletionWrite::DeletionInsert(_)))
+        };
+        if self.writes.iter().any(begins) {
             self.mode = Some(permit.ok_or_else(|| {
                 let message = "a loop writes to the registry only with a permit; it decides again";
                 Refusal::new(ErrorKind::RevisionStale, message)

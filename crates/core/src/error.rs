@@ -50,6 +50,14 @@ closed_set!(
         ParameterImmutable => "parameter_immutable",
         /// The objects of this version are of another type.
         VersionNeedsReplace => "version_needs_replace",
+        /// The blueprint does not allow two attempts at once.
+        SurgeNotAllowed => "surge_not_allowed",
+        /// What is not Ready is replaced with one attempt at a time.
+        SurgeNeedsReady => "surge_needs_ready",
+        /// Two attempts are there; what is asked for has to wait, or belongs to the second one.
+        SurgeUnderWay => "surge_under_way",
+        /// There is no second attempt, or it is in use already.
+        NothingToAbort => "nothing_to_abort",
         /// Not a machine that people boot, or nobody requested its deletion.
         NothingToConfirm => "nothing_to_confirm",
         /// Its node still reports, or is being drained.

@@ -156,7 +156,7 @@ fn node_config(snapshot: &ResourceSnapshot, settings: &NodeSettings) -> NodeConf
         api_url: settings.public_url.clone(),
         project_id: snapshot.resource.project_id.to_string(),
         resource_handle: snapshot.resource.handle.to_string(),
-        hostname: snapshot.resource.handle.to_string(),
+        hostname: snapshot.hostname().to_owned(),
         heartbeat_interval_ms: settings.heartbeat_interval_ms,
         orphan_after_ms: settings.orphan_after_ms,
         busy_seconds: busy.and_then(Value::as_u64).unwrap_or(0),

@@ -81,6 +81,7 @@ pub(crate) const fn status(kind: ErrorKind, in_path: bool) -> StatusCode {
         | ErrorKind::ParameterValuesInvalid
         | ErrorKind::ParameterImmutable
         | ErrorKind::VersionNeedsReplace
+        | ErrorKind::SurgeNotAllowed
         | ErrorKind::PlanMismatch
         | ErrorKind::RegistrationInvalid => StatusCode::UNPROCESSABLE_ENTITY,
         ErrorKind::RevisionStale => StatusCode::PRECONDITION_FAILED,
@@ -103,6 +104,9 @@ pub(crate) const fn status(kind: ErrorKind, in_path: bool) -> StatusCode {
         | ErrorKind::NothingToForce
         | ErrorKind::NothingToRetry
         | ErrorKind::ResourceFailed
+        | ErrorKind::SurgeNeedsReady
+        | ErrorKind::SurgeUnderWay
+        | ErrorKind::NothingToAbort
         | ErrorKind::NothingToReenrol
         | ErrorKind::NothingToConfirm
         | ErrorKind::NotAbandonable

@@ -96,6 +96,9 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
     migration!(25, "deletion_reads", "0025_deletion_reads", min_reader: 24),
     migration!(26, "rollouts", "0026_rollouts", min_reader: 24),
     migration!(27, "files", "0027_files", min_reader: 24),
+    // Has two attempts of a resource at once, of which an older reader would take the wrong one.
+    migration!(28, "broker_surge", "0028_broker_surge", min_reader: 28),
+    migration!(29, "catalog_surge", "0029_catalog_surge", min_reader: 28),
     // Names the Composition of a version, without which an older reader would render its
     // composites and install it; and it comes with parameters in JSON Schema, which an older
     // reader cannot read.

@@ -66,6 +66,28 @@ pub struct Resource {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub update_pending_since: Option<String>,
     pub attempt: Attempt,
+    /// Another attempt that is there at the same time; absent if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub second_attempt: Option<SecondAttempt>,
+    pub node: Option<Node>,
+    pub blockers: Vec<Blocker>,
+}
+
+/// An attempt beside the one in use: it is to replace that one, or that one replaced it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SecondAttempt {
+    pub id: String,
+    pub number: i32,
+    pub phase: String,
+    pub phase_since: String,
+    /// It comes in use once it is Ready; if not, it is being taken down.
+    pub comes_in_use: bool,
+    /// The version of the blueprint that it was made from.
+    pub blueprint_version: String,
+    pub parameters: BTreeMap<String, Value>,
+    pub failure_reason: Option<String>,
+    /// The deletion that takes it down.
+    pub deletion_id: Option<String>,
     pub node: Option<Node>,
     pub blockers: Vec<Blocker>,
 }
@@ -107,6 +129,10 @@ pub struct AttemptSummary {
     #[serde(default)]
     #[schema(required = true)]
     pub created_at: String,
+    /// Not for one that was made beside another and did not replace it (yet).
+    #[serde(default = "yes")]
+    #[schema(required = true)]
+    pub in_use: bool,
     /// The version of the blueprint that it was made from.
     #[serde(default)]
     #[schema(required = true)]
@@ -121,6 +147,10 @@ pub struct AttemptSummary {
     /// When a person gave up proving that; its leak records say what may still exist.
     #[serde(default)]
     pub abandoned_at: Option<String>,
+}
+
+const fn yes() -> bool {
+    true
 }
 
 /// How an attempt failed: the substrate reported a permanent failure, or somebody retried
@@ -217,6 +247,13 @@ pub struct Replace {
     /// stays.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub parameters: BTreeMap<String, Value>,
+    /// Make the next attempt first; the one in use goes when that is Ready. Its blueprint has
+    /// to allow two at once.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub surge: bool,
+    /// Take the attempt that was to replace the one in use down, and nothing else.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub abort: bool,
 }
 
 /// `POST /api/v1/resources/{id}/retry`.

@@ -272,6 +272,10 @@ pub struct PublishVersion {
     /// engine crossplane only.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub install_definitions: bool,
+    /// Two attempts of one resource may stand at once, so that a replacement can make the
+    /// new one first; not for engine manual.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub surge: bool,
 }
 
 /// `metadata.json` in the folder of a blueprint, beside `xrd.yaml` and
@@ -308,6 +312,10 @@ pub struct Metadata {
     /// Whether a node enrols for it; `node` if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mesh_role: Option<String>,
+    /// Two attempts of one resource may stand at once, so that a replacement can make the
+    /// new one first.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub surge: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -331,6 +339,10 @@ pub struct BlueprintVersion {
     /// Slipway does not install it, or an earlier Slipway published it.
     #[serde(default)]
     pub composition_name: Option<String>,
+    /// Two attempts of one resource may stand at once.
+    #[serde(default)]
+    #[schema(required = true)]
+    pub surge: bool,
     /// The type of its composites; only engine crossplane has it.
     #[serde(default)]
     pub composite: Option<CompositeType>,

@@ -277,6 +277,10 @@ pub struct BlueprintVersionSpec {
     /// Install XRD and Composition on every cluster that has a project.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub install_definitions: bool,
+    /// Two attempts of one resource may stand at once, so that a replacement can make the
+    /// new one first; not for engine manual.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub surge: bool,
 }
 
 impl From<BlueprintVersionSpec> for PublishVersion {
@@ -290,6 +294,7 @@ impl From<BlueprintVersionSpec> for PublishVersion {
             mesh_role: spec.mesh_role,
             provider_kinds: spec.provider_kinds,
             install_definitions: spec.install_definitions,
+            surge: spec.surge,
         }
     }
 }

@@ -35,7 +35,8 @@ pub async fn abandon(
     let request = Request { reason: &reason, confirm };
     let broker = &context.stores.broker;
     let current = broker.resource_fetch(id).await?;
-    let current = current.ok_or(store::Error::NotFound { kind: ResourceId::KIND })?.attempt.id();
+    let current = current.ok_or(store::Error::NotFound { kind: ResourceId::KIND })?;
+    let current = current.torn_down().attempt.id();
     let decide = async |attempt: ProvisionedResourceId| {
         // Observed right before the decision, and not in its transaction.
         let report = finder.observed(attempt).await?;

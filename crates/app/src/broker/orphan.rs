@@ -40,7 +40,8 @@ pub async fn orphan(
     let reason = Reason::parse(reason).map_err(Refusal::from)?;
     let broker = &context.stores.broker;
     let current = broker.resource_fetch(id).await?;
-    let current = current.ok_or(store::Error::NotFound { kind: ResourceId::KIND })?.attempt.id();
+    let current = current.ok_or(store::Error::NotFound { kind: ResourceId::KIND })?;
+    let current = current.torn_down().attempt.id();
     // Observed right before the decision, and not in its transaction.
     let holders = match finder.holders(current).await? {
         Some(Err(problem)) => {

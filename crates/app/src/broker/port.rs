@@ -58,6 +58,18 @@ pub struct RedeclareKey {
     pub resource: ResourceId,
     /// The version that it already has if not named.
     pub version: Option<String>,
+    pub of: Redeclared,
+}
+
+/// What is corrected, and so what has to be loaded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Redeclared {
+    /// The attempt in use.
+    InUse,
+    /// The same, and another attempt is made beside it, whose node needs a name of its own.
+    WithSurge,
+    /// The attempt beside the one in use, if there is one.
+    Beside,
 }
 
 /// The result of one decision of many.
@@ -106,6 +118,8 @@ pub struct AttemptFilter {
     pub partition: Option<Partition>,
     /// The number of the attempt among those of its resource.
     pub number: Option<i32>,
+    /// Only those that are or were in use.
+    pub in_use: bool,
     /// Only those with a blocker.
     pub blocked: bool,
     /// Only those of its resource with a smaller number.

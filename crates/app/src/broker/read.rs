@@ -96,7 +96,8 @@ pub async fn history(
     let missing = || not_found(ErrorKind::ResourceNotFound, "resource", id);
     reach(context, caller, Owned::Resource(id), missing).await?;
     // From the rows as they are: also a quarantined one has a history.
-    let filter = AttemptFilter { resource: Some(id), number, ..AttemptFilter::default() };
+    let in_use = number.is_none();
+    let filter = AttemptFilter { resource: Some(id), number, in_use, ..AttemptFilter::default() };
     let attempts = context.stores.broker.attempt_lines(filter, 1).await?;
     let attempt = attempts.first().ok_or_else(|| match number {
         None => missing(),

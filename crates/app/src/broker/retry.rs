@@ -10,7 +10,7 @@ use slipway_core::text::{Reason, check_reference};
 
 use crate::access::authorise::{Caller, Operation, authorise};
 use crate::access::reach;
-use crate::broker::port::{RedeclareKey, ResourceKey};
+use crate::broker::port::{RedeclareKey, Redeclared, ResourceKey};
 use crate::{Context, Error};
 
 /// Takes the attempt down in order; then the next attempt follows, with the corrections.
@@ -41,7 +41,11 @@ pub async fn retry(
         };
         store.decide(ResourceKey::Resource(id), &mut rule).await?;
     } else {
-        let key = RedeclareKey { resource: id, version: corrections.version.clone() };
+        let key = RedeclareKey {
+            resource: id,
+            version: corrections.version.clone(),
+            of: Redeclared::Beside,
+        };
         let mut rule = |snapshot: &RedeclareSnapshot| {
             let commit = retry::request_corrected(
                 snapshot,

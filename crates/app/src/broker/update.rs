@@ -13,7 +13,7 @@ use slipway_core::text::check_reference;
 
 use crate::access::authorise::{Caller, Operation, authorise};
 use crate::access::reach;
-use crate::broker::port::{RedeclareKey, ResourceKey};
+use crate::broker::port::{RedeclareKey, Redeclared, ResourceKey};
 use crate::{Context, Error};
 
 /// Records the changes, and returns the difference. Without one it writes nothing. The loop
@@ -67,7 +67,8 @@ async fn decide(
         };
         store.decide(ResourceKey::Resource(id), &mut rule).await?;
     } else {
-        let key = RedeclareKey { resource: id, version: changes.version.clone() };
+        let version = changes.version.clone();
+        let key = RedeclareKey { resource: id, version, of: Redeclared::InUse };
         let mut rule = |snapshot: &RedeclareSnapshot| {
             let updated = update::update(snapshot, changes, expected, &actor)?;
             changed = updated.changes;

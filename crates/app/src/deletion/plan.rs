@@ -194,7 +194,12 @@ async fn composed(finder: &Finder, target: Subject, cascade: bool) -> Result<Com
         }
         _ => Vec::new(),
     };
-    let snapshots: Vec<ResourceSnapshot> = found;
+    let found: Vec<ResourceSnapshot> = found;
+    let of_one = |one: ResourceSnapshot| {
+        let second = one.other.clone().map(|second| *second);
+        [Some(one), second].into_iter().flatten()
+    };
+    let snapshots: Vec<ResourceSnapshot> = found.into_iter().flat_map(of_one).collect();
     let asked = snapshots.iter().map(|snapshot| finder.holders_of(snapshot, OBSERVED_WITHIN));
     let answers = join_all(asked).await;
     let mut composed = Composed::default();

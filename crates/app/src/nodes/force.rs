@@ -22,7 +22,17 @@ pub async fn force_drain(
     context
         .stores
         .broker
-        .decide(ResourceKey::Resource(id), &mut |snapshot| drain::force(snapshot, &reason, &actor))
+        .decide(ResourceKey::Resource(id), &mut |snapshot| {
+            let first = snapshot.torn_down();
+            let forced = drain::force(first, &reason, &actor);
+            // If both of two attempts are taken down, the second one may be waited for.
+            let second = [Some(snapshot), snapshot.other.as_deref()].into_iter().flatten();
+            let mut second = second.filter(|one| one.attempt.id() != first.attempt.id());
+            forced.or_else(|refusal| match second.next() {
+                Some(second) => drain::force(second, &reason, &actor).map_err(|_| refusal),
+                None => Err(refusal),
+            })
+        })
         .await?;
     context.wakes.wake();
     Ok(())

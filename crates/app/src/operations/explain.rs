@@ -223,7 +223,11 @@ async fn one_attempt(
     let missing = || Error::from(reference::missing(ExplainedKind::Attempt, &id.to_string()));
     let line = attempt(context, id).await?.ok_or_else(missing)?;
     reach::reach(context, caller, Owned::Resource(line.resource_id), missing).await?;
-    let of = AttemptFilter { resource: Some(line.resource_id), ..AttemptFilter::default() };
+    let of = AttemptFilter {
+        resource: Some(line.resource_id),
+        in_use: true,
+        ..AttemptFilter::default()
+    };
     let current = context.stores.broker.attempt_lines(of, 1).await?;
     if current.first().is_some_and(|current| current.id == id) {
         return of_resource(context, line.resource_id).await?.ok_or_else(missing);
@@ -259,7 +263,10 @@ async fn node(context: &Context, caller: &Caller, reference: &str) -> Result<Exp
     let of = AttemptFilter { resource: Some(node.resource_id), ..AttemptFilter::default() };
     let attempts = attempts(context, of).await?;
     // Newest first.
-    let current = attempts.first().is_some_and(|line| line.id == node.provisioned_resource_id);
+    let current = attempts
+        .iter()
+        .find(|line| line.in_use)
+        .is_some_and(|line| line.id == node.provisioned_resource_id);
     let resource = match current {
         true => of_resource(context, node.resource_id).await?,
         false => None,

@@ -23,7 +23,7 @@ use slipway_core::rollouts::rules::{self, StartSnapshot};
 use slipway_core::text::{Reason, check_reference};
 
 use crate::access::authorise::{Caller, Operation, authorise};
-use crate::broker::port::{RedeclareKey, ResourceFilter};
+use crate::broker::port::{RedeclareKey, Redeclared, ResourceFilter};
 use crate::catalog::{blueprints, projects};
 use crate::kind::{self, NO_REASON};
 use crate::ports::store::{self, PAGE_MAX, Page};
@@ -235,7 +235,7 @@ pub(super) async fn begin(
     let wanted = if back { &member.before } else { &rollout.change };
     let version = wanted["version"].as_str().map(str::to_owned);
     let id = ResourceId::new(member.subject.id);
-    let key = RedeclareKey { resource: id, version: version.clone() };
+    let key = RedeclareKey { resource: id, version: version.clone(), of: Redeclared::InUse };
     let recorded = |mut commit: Commit, snapshot: &RedeclareSnapshot| {
         let before = (!back).then(|| before(&snapshot.resource));
         commit.writes.push(Write::Rollouts(member.begin(rollout, before)));

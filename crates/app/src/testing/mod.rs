@@ -34,6 +34,7 @@ mod renewal_races;
 mod rollouts;
 mod sequential;
 mod substrate;
+mod surges;
 mod updates;
 mod worker;
 mod world;

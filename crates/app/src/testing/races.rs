@@ -13,7 +13,7 @@ use super::worker::{LEASE, released};
 use super::world::{World, refused};
 use super::{
     access, batch_races, catalog, deletion_races, installed_keys, mesh, pairs, purges,
-    renewal_races, rollouts, updates,
+    renewal_races, rollouts, surges, updates,
 };
 use crate::ports::Stores;
 use crate::ports::store::{Error, Page};
@@ -53,6 +53,7 @@ pub async fn races(store: Stores, rounds: u32) {
         deletion_races::races(&world).await;
         purges::races(&world).await;
         updates::races(&world).await;
+        surges::races(&world).await;
         rollouts::races(&world).await;
         access::races(&world).await;
         installed_keys::races(&world).await;

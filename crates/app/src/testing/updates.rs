@@ -17,7 +17,7 @@ use slipway_core::{ErrorKind, Phase};
 use super::races::at_once;
 use super::world::{World, operator, refused};
 use crate::access::port::{AuditFilter, AuditOrder};
-use crate::broker::port::{AttemptFilter, RedeclareKey};
+use crate::broker::port::{AttemptFilter, RedeclareKey, Redeclared};
 use crate::ports::store::{Error, Page};
 
 /// `version`, and parameters.
@@ -39,7 +39,7 @@ impl World {
         expected: Expected,
     ) -> Result<(), Error> {
         let Corrections { version, parameters } = corrections(asked);
-        let key = RedeclareKey { resource, version: version.clone() };
+        let key = RedeclareKey { resource, version: version.clone(), of: Redeclared::InUse };
         let changes = Changes { version, parameters, labels: None };
         let mut rule = |snapshot: &RedeclareSnapshot| {
             Ok(update::update(snapshot, &changes, expected, &operator())?.commit)
@@ -49,7 +49,8 @@ impl World {
 
     async fn replace(&self, resource: ResourceId, asked: Value) -> Result<(), Error> {
         let corrections = corrections(asked);
-        let key = RedeclareKey { resource, version: corrections.version.clone() };
+        let version = corrections.version.clone();
+        let key = RedeclareKey { resource, version, of: Redeclared::InUse };
         let ask = self.ask();
         let mut rule = |snapshot: &Doored<RedeclareSnapshot>| {
             Ok(replace::request(snapshot, &corrections, &ask, &operator())?.commit)

@@ -40,7 +40,7 @@ use slipway_core::{ErrorKind, Phase};
 use uuid::Uuid;
 
 use super::substrate::Substrate;
-use crate::broker::port::{DeclareKey, HistoryLine, RedeclareKey, ResourceKey};
+use crate::broker::port::{DeclareKey, HistoryLine, RedeclareKey, Redeclared, ResourceKey};
 use crate::ports::Stores;
 use crate::ports::store::{Error, Page};
 use crate::seed::Seed;
@@ -142,6 +142,7 @@ impl World {
                 cloud_tags: false,
                 own_provider_config: false,
                 composition_name: None,
+                surge: true,
                 parameter_schema: schema.expect("the schema is valid"),
                 injection_strategy: InjectionStrategy::CloudInitUserData,
                 mesh_role: MeshRole::Node,
@@ -221,7 +222,7 @@ impl World {
             serde_json::from_value(corrections).expect("an object");
         let version = parameters.remove("version");
         let version = version.and_then(|version| version.as_str().map(str::to_owned));
-        let key = RedeclareKey { resource, version: version.clone() };
+        let key = RedeclareKey { resource, version: version.clone(), of: Redeclared::Beside };
         let corrections = Corrections { version, parameters };
         let reason = Reason::parse("a typo").expect("a valid reason");
         let id = DeletionId::new(self.uuid());

@@ -278,6 +278,13 @@ pub struct ReplaceArguments {
     reason: Option<String>,
     #[command(flatten)]
     change: ChangeArguments,
+    /// Make the new attempt first, and take the old one down when it is Ready; the blueprint
+    /// has to allow two at once
+    #[arg(long)]
+    surge: bool,
+    /// Take the attempt that was to replace the one in use away; the one in use stays
+    #[arg(long, conflicts_with_all = ["surge", "blueprint_version", "parameters", "unset"])]
+    abort: bool,
     /// Do not ask
     #[arg(long)]
     yes: bool,
@@ -289,19 +296,27 @@ pub(crate) async fn replace(
     session: &mut Session<'_>,
     arguments: ReplaceArguments,
 ) -> Result<(), Error> {
-    let ReplaceArguments { target, reason, change, yes, wait } = arguments;
+    let ReplaceArguments { target, reason, change, surge, abort, yes, wait } = arguments;
     session.terminal.can_agree(yes)?;
     let resource = find(&session.client, &target, Gone::Refused).await?;
     let (version, parameters) = change.resolve(session, &resource).await?;
-    let question = format!(
-        "Take `{}` ({}) down and make it anew? What runs on it ends.",
-        clean(&resource.handle),
-        resource.id
-    );
+    let (handle, id) = (clean(&resource.handle), &resource.id);
+    let question = match (surge, abort) {
+        (_, true) => format!(
+            "Take the attempt that was to replace `{handle}` ({id}) away? The one in use stays."
+        ),
+        (true, false) => format!(
+            "Make `{handle}` ({id}) anew, and take the old one down when the new one is Ready? What runs on the old one ends then."
+        ),
+        (false, false) => {
+            format!("Take `{handle}` ({id}) down and make it anew? What runs on it ends.")
+        }
+    };
     session.terminal.agree(yes, &question)?;
-    let body = Replace { reason, version, parameters };
+    let body = Replace { reason, version, parameters, surge, abort };
     let replaced = session.client.post(&["resources", &resource.id, "replace"], &body).await?;
-    show_after(session, replaced, Goal::ReadyAfter(resource.attempt.number), &wait).await
+    let goal = if abort { Goal::Alone } else { Goal::ReadyAfter(resource.attempt.number) };
+    show_after(session, replaced, goal, &wait).await
 }
 
 /// A line with `-` for each value that goes, and one with `+` for each that comes.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::Subcommand;
 use slipway_wire::broker::{
     Abandon, AttemptSummary, DeclareResource, HistoryEntry, Orphan, Orphaned, Resource,
-    ResourceDetail, Retry,
+    ResourceDetail, Retry, SecondAttempt,
 };
 use slipway_wire::deletion::Deletion;
 use slipway_wire::nodes::{ConfirmGone, ForceDrain, IssuedToken, Reenrol};
@@ -286,6 +286,8 @@ pub(crate) const EXAMPLES: &[&str] = &[
     "slipway resource explain web-1",
     "slipway resource replace web-1 --param zone=b",
     "slipway resource replace web-1 --reason new-zone --param zone=b --yes --wait",
+    "slipway resource replace web-1 --surge --version v2 --yes --wait",
+    "slipway resource replace web-1 --abort --yes",
     "slipway resource retry web-1 --reason quota-raised --wait",
     "slipway resource retry web-2 --reason too-busy --param busy_seconds=1",
     "slipway resource attempts web-2",
@@ -310,7 +312,10 @@ impl Row for Resource {
         vec![
             ("HANDLE", self.handle.clone()),
             ("PROJECT", self.project.as_ref().unwrap_or(&self.project_id).clone()),
-            ("PHASE", format!("{}{}", self.phase, node::silence(self.node.as_ref()))),
+            (
+                "PHASE",
+                format!("{}{}{}", self.phase, node::silence(self.node.as_ref()), second(self)),
+            ),
             ("AGE", self.created_at.clone()),
             ("BLOCKERS", dash_if_empty(blockers.join(", "))),
             ("BLUEPRINT", format!("{}@{}", self.blueprint, self.blueprint_version)),
@@ -326,6 +331,12 @@ impl Row for Resource {
             ("ID", self.id.clone()),
         ]
     }
+}
+
+/// The second attempt, behind the phase of the one in use.
+fn second(resource: &Resource) -> String {
+    let second = resource.second_attempt.as_ref();
+    second.map(|one| format!(" (attempt {} {})", one.number, one.phase)).unwrap_or_default()
 }
 
 impl Row for HistoryEntry {
@@ -386,6 +397,7 @@ impl Detail for Resource {
             ("labels", Some(pairs(&self.labels))),
             ("inherited", Some(inherited(self))),
             ("attempt", Some(format!("{} ({})", attempt.number, attempt.xr_name))),
+            ("second attempt", self.second_attempt.as_ref().map(in_words)),
             ("node", self.node.as_ref().map(node::in_short)),
             ("deletion", self.deletion_id.clone()),
             ("created", Some(time(&self.created_at))),
@@ -395,6 +407,18 @@ impl Detail for Resource {
             ("revision", Some(self.revision.to_string())),
         ]
     }
+}
+
+fn in_words(second: &SecondAttempt) -> String {
+    let SecondAttempt { number, phase, .. } = second;
+    let what = match second.comes_in_use {
+        true => "comes in use when it is Ready",
+        false => "is being taken down",
+    };
+    let blockers = second.blockers.iter().map(|one| format!("; {}: {}", one.code, one.message));
+    let failure = second.failure_reason.iter().map(|reason| format!("; failed: {reason}"));
+    let rest: String = failure.chain(blockers).collect();
+    format!("{number} is {phase} and {what}{rest}")
 }
 
 /// Includes the observation and the history; `-o yaml` shows all of it.

@@ -195,6 +195,7 @@ impl Detail for BlueprintVersion {
                 self.install_definitions.then(|| "to every cluster of a project".to_owned()),
             ),
             ("composition", self.composition_name.clone()),
+            ("surge", self.surge.then(|| "two attempts may stand at once".to_owned())),
             ("published", Some(time(&self.published_at))),
             ("retired", optional_time(self.retired_at.as_ref())),
             ("revision", Some(self.revision.to_string())),

@@ -40,6 +40,7 @@ impl Bundle {
             mesh_role: metadata.mesh_role,
             provider_kinds: metadata.provider_kinds,
             install_definitions: false,
+            surge: metadata.surge,
         };
         let display_name = metadata.display_name.unwrap_or_else(|| metadata.slug.clone());
         let description = metadata.description.unwrap_or_default();

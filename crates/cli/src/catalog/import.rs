@@ -318,6 +318,7 @@ fn difference(published: &BlueprintVersion, body: &PublishVersion) -> Option<&'s
         ("injection_strategy", published.injection_strategy == body.injection_strategy),
         ("mesh_role", published.mesh_role == mesh_role),
         ("provider_kinds", published.provider_kinds == body.provider_kinds),
+        ("surge", published.surge == body.surge),
         // Without the flag, the published setting is accepted.
         ("install_definitions", published.install_definitions || !body.install_definitions),
     ]

@@ -265,6 +265,7 @@ fn the_catalog_and_the_keys_at_every_width() {
         provider_kinds: vec!["hetzner".to_owned()],
         install_definitions: false,
         composition_name: None,
+        surge: false,
         composite: None,
         revision: 1,
         published_at: TIME.to_owned(),

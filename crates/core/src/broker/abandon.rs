@@ -99,6 +99,9 @@ fn ground(
         return refuse("it is gone, proven twice");
     }
     let retried = snapshot.deletion.as_ref().is_some_and(|d| Scope::of(d) == Scope::Attempt);
+    // The one that a surge replaced, or that was to replace it, has no successor.
+    let surge = snapshot.resource.surge.as_ref();
+    let retried = retried && surge.is_none_or(|one| one.to == attempt.id() && !one.aborted);
     if phase != Phase::Deleted && retried {
         return refuse(
             "a retry takes it down, and another attempt would follow; first `slipway resource delete`",

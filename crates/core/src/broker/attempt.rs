@@ -41,6 +41,15 @@ pub struct NewAttempt {
     pub parameter_values: ParameterValues,
     /// From its placement. Without one no loop claims it, and that is shown.
     pub partition: Partition,
+    /// Another attempt is in use beside it.
+    pub beside: Option<Beside>,
+}
+
+/// An attempt that is made while another one is in use, see [`crate::broker::surge`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Beside {
+    /// What its node is called, since the other one may have the handle of the resource.
+    pub hostname: String,
 }
 
 /// What a retry corrected: the attempt that follows is made of these.
@@ -75,6 +84,8 @@ pub struct StoredAttempt {
     pub bootstrap_token_id: Option<BootstrapTokenId>,
     pub parameter_values: ParameterValues,
     pub partition: Partition,
+    pub in_use: bool,
+    pub hostname: Option<String>,
     pub correction: Option<Correction>,
     pub deletion_requested_at: Option<Timestamp>,
     pub unsettled_since: Timestamp,
@@ -101,6 +112,8 @@ pub struct ProvisionedResource {
     bootstrap_token_id: Option<BootstrapTokenId>,
     parameter_values: ParameterValues,
     partition: Partition,
+    in_use: bool,
+    hostname: Option<String>,
     correction: Option<Correction>,
     deletion_requested_at: Option<Timestamp>,
     unsettled_since: Timestamp,
@@ -138,6 +151,8 @@ impl ProvisionedResource {
             bootstrap_token_id: None,
             parameter_values: new.parameter_values,
             partition: new.partition,
+            in_use: new.beside.is_none(),
+            hostname: new.beside.map(|beside| beside.hostname),
             correction: None,
             deletion_requested_at: None,
             unsettled_since: now,
@@ -222,6 +237,8 @@ impl ProvisionedResource {
             bootstrap_token_id: stored.bootstrap_token_id,
             parameter_values: stored.parameter_values,
             partition: stored.partition,
+            in_use: stored.in_use,
+            hostname: stored.hostname,
             correction: stored.correction,
             deletion_requested_at: stored.deletion_requested_at,
             unsettled_since: stored.unsettled_since,
@@ -271,6 +288,11 @@ impl ProvisionedResource {
         Self { blueprint_version_id, parameter_values, ..self.clone() }
     }
 
+    /// See [`crate::broker::surge`].
+    pub(crate) fn brought_in_use(self) -> Self {
+        Self { in_use: true, ..self }
+    }
+
     /// See [`crate::broker::flapping`].
     pub(crate) fn unsettled(mut self, since: Timestamp) -> Self {
         self.unsettled_since = since;
@@ -317,6 +339,16 @@ impl ProvisionedResource {
     /// The partition that works on it; an attempt never changes its partition.
     pub const fn partition(&self) -> Partition {
         self.partition
+    }
+    /// Whether it is the resource's own: false for one that was made beside another and did
+    /// not replace it (yet), see [`crate::broker::surge`].
+    pub const fn is_in_use(&self) -> bool {
+        self.in_use
+    }
+    /// What its node is called if that is not the handle of the resource. It stays for the
+    /// life of the attempt, so that a rendering does not change.
+    pub fn hostname(&self) -> Option<&str> {
+        self.hostname.as_deref()
     }
     pub const fn phase(&self) -> Phase {
         self.phase

@@ -13,6 +13,7 @@ use crate::broker::deletion_verification;
 use crate::broker::observation::CompositeReport;
 use crate::broker::phase::{Action, Composite, NodeFact, Observed, Phase, next};
 use crate::broker::snapshot::ResourceSnapshot;
+use crate::broker::surge;
 use crate::nodes::drain;
 use crate::nodes::node::Node;
 use crate::nodes::token::{TokenDecision, TokenLifetimes, decide_token, decide_token_by_hand};
@@ -140,6 +141,15 @@ impl Decision {
         };
         mode.withholds(name)
     }
+
+    /// Whether the record of this tick begins the teardown of another attempt, which this
+    /// one replaces.
+    pub fn takes_over(&self, snapshot: &ResourceSnapshot) -> bool {
+        surge::is_due(snapshot, self.phase)
+    }
+
+    /// The name of the action of a tick that begins that.
+    pub const TAKE_OVER: &'static str = "take down the attempt that this one replaces";
 
     /// The name of the action of a tick that only drains.
     pub const DRAIN: &'static str = "drain";

@@ -80,6 +80,7 @@ pub fn declare(
         labels,
         revision: Revision::FIRST,
         deletion_id: None,
+        surge: None,
         deleted_at: None,
         created_at: snapshot.now,
         updated_at: snapshot.now,
@@ -94,6 +95,7 @@ pub fn declare(
             attempt: 1,
             parameter_values,
             partition: placement.cluster_id.into(),
+            beside: None,
         },
         snapshot.now,
     )

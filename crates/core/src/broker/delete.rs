@@ -8,6 +8,7 @@ use crate::broker::BrokerWrite;
 use crate::broker::attempt::DeletionRequest;
 use crate::broker::resource::Resource;
 use crate::broker::snapshot::ResourceSnapshot;
+use crate::broker::surge::take_other;
 use crate::broker::teardown::{self, Order, Scope};
 use crate::commit::{Commit, Write};
 use crate::deletion::door::{Ask, Begins, Door, Passed, Requested, Taking, break_glass, entry};
@@ -74,6 +75,9 @@ pub fn request(
         // An attempt in teardown always has its deletion: one commit wrote both.
         (DeletionRequest::AlreadyLeaving, _, None) => Commit::default(),
     };
+    if begins == Begins::Now {
+        take_other(&mut commit, snapshot, format!("{DELETE} by {}", actor.name), actor);
+    }
     break_glass(&mut commit, ask, actor);
     door.use_plan(&mut commit, deletion_id);
     Ok(Requested::new(deletion_id, commit))
@@ -152,6 +156,8 @@ pub fn start(snapshot: &ResourceSnapshot, door: &Door, actor: &Actor) -> Result<
     let audit = entry("deletion.start", scheduled, actor, snapshot.now);
     commit.audit.push(audit.because(&*scheduled.reason).changing(change));
     teardown::take_down(&mut commit, snapshot, *leaving);
+    let why = format!("the grace of its deletion by {} is over", scheduled.requested_by);
+    take_other(&mut commit, snapshot, why, actor);
     let running = Deletion { state: DeletionState::Running, ..scheduled.clone() };
     enter(&mut commit, scheduled, running, snapshot.now);
     Ok(commit)
@@ -185,6 +191,8 @@ pub fn start_member(snapshot: &ResourceSnapshot, container: &Deletion, actor: &A
             .changing(change);
         commit.audit.push(audit);
         teardown::take_down(&mut commit, snapshot, *leaving);
+        let why = format!("deleted with its project by {}", container.requested_by);
+        take_other(&mut commit, snapshot, why, actor);
     }
     commit
 }

@@ -30,6 +30,7 @@ pub mod orphan;
 pub mod redeclare;
 pub mod replace;
 pub mod retry;
+pub mod surge;
 mod teardown;
 pub mod update;
 

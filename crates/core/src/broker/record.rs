@@ -18,7 +18,7 @@ use crate::broker::resource::Resource;
 use crate::broker::snapshot::{ResourceSnapshot, UPDATE_PENDING};
 use crate::broker::teardown::Scope;
 use crate::broker::waiting::{heartbeat_deadline, phase_deadline};
-use crate::broker::{deletion_verification, event, flapping, retry};
+use crate::broker::{deletion_verification, event, flapping, retry, surge};
 use crate::catalog::blueprint_version::Engine;
 use crate::commit::{Commit, Recheck, Release, StateChange, Write};
 use crate::deletion::door::entry;
@@ -99,8 +99,15 @@ pub fn record(
     }
 
     let attempt = advance(snapshot, tick);
+    let takes_over = surge::takes_over(snapshot, attempt.phase(), &tick.outcome);
+    let attempt = if takes_over { attempt.brought_in_use() } else { attempt };
     if attempt.phase() != snapshot.attempt.phase() {
         transition_to(&mut commit, snapshot, &attempt, tick, actor);
+    } else if takes_over {
+        commit.writes.push(Write::Broker(BrokerWrite::AttemptUpdate(attempt.clone())));
+    }
+    if takes_over {
+        surge::take_over(&mut commit, snapshot, actor);
     }
 
     let unanswered = matches!(tick.outcome, Outcome::Unanswered(_));
@@ -197,16 +204,22 @@ pub(crate) fn subject(attempt: &ProvisionedResource, revision: Revision) -> Abou
 }
 
 /// The attempt is gone: completes its deletion, and frees the slot or fills it
-/// with the next attempt, depending on the scope of the deletion.
+/// with the next attempt, depending on the scope of the deletion. Of two attempts the other
+/// one stays.
 pub(crate) fn release(commit: &mut Commit, snapshot: &ResourceSnapshot, actor: &Actor) {
     let now = snapshot.now;
+    if let (Some(surge), Some(other)) = (&snapshot.resource.surge, snapshot.other.as_deref())
+        && surge::released(commit, snapshot, surge, other, actor)
+    {
+        return;
+    }
     let retried = snapshot.deletion.as_ref().is_some_and(|d| Scope::of(d) == Scope::Attempt);
     // The successor of a valid attempt is valid. If it ever were not, the
     // resource would become deleted rather than stay without an attempt.
     let successor = if retried { retry::successor(snapshot).ok() } else { None };
     let resource = match &successor {
         Some(_) => Resource { deletion_id: None, ..snapshot.resource.clone() },
-        None => Resource { deleted_at: Some(now), ..snapshot.resource.clone() },
+        None => Resource { deleted_at: Some(now), surge: None, ..snapshot.resource.clone() },
     };
     commit.writes.push(Write::Broker(BrokerWrite::ResourceUpdate(resource)));
     // The deletion of a project ends when everything in it is gone, not with a member.

@@ -81,18 +81,28 @@ pub(crate) fn take_down(
     redeclared: Redeclared<'_>,
     order: Order<'_>,
 ) -> Commit {
-    let Redeclared { blueprint, correction } = redeclared;
-    let names = changed_parameters(resource.attempt.parameter_values(), &correction);
-    let (from, to) = (&resource.blueprint.version, &blueprint.version);
+    let correction = redeclared.correction.clone();
     let mut commit = teardown::begin(resource, leaving.corrected(Some(correction)), order);
     for entry in &mut commit.audit {
-        // Values are in the rows of the attempts; the audit names them, as elsewhere.
-        entry.details["changed"] = json!({ "parameters": names });
-        if from != to {
-            entry.details["changed"]["version"] = json!({ "from": from, "to": to });
-        }
+        describe(&mut entry.details, resource, &redeclared);
     }
     commit
+}
+
+/// Says in an audit entry what is different. Values are in the rows of the attempts; the
+/// audit names them, as elsewhere.
+pub(crate) fn describe(
+    details: &mut Value,
+    resource: &ResourceSnapshot,
+    redeclared: &Redeclared<'_>,
+) {
+    let Redeclared { blueprint, correction } = redeclared;
+    let names = changed_parameters(resource.attempt.parameter_values(), correction);
+    let (from, to) = (&resource.blueprint.version, &blueprint.version);
+    details["changed"] = json!({ "parameters": names });
+    if from != to {
+        details["changed"]["version"] = json!({ "from": from, "to": to });
+    }
 }
 
 /// The names of the parameters whose values differ.

@@ -1,6 +1,7 @@
 //! A resource: the named slot that an operator declared. It outlives its
 //! attempts; its handle is taken until the deletion is done.
 
+use crate::broker::surge::Surge;
 use crate::ids::{DeletionId, ProjectId, ResourceId, Revision};
 use crate::text::{Handle, Labels};
 use crate::time::Timestamp;
@@ -16,6 +17,8 @@ pub struct Resource {
     pub revision: Revision,
     /// The deletion that removes it, set from the request on.
     pub deletion_id: Option<DeletionId>,
+    /// Set while two attempts of it are there, see [`crate::broker::surge`].
+    pub surge: Option<Surge>,
     /// When its last attempt became Deleted; from then on the handle is free.
     pub deleted_at: Option<Timestamp>,
     pub created_at: Timestamp,

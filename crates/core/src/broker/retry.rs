@@ -8,17 +8,17 @@ use crate::access::audit::Actor;
 use crate::blocker::{Blocker, BlockerCode};
 use crate::broker::BrokerWrite;
 use crate::broker::attempt::{
-    Correction, DeletionRequest, Failure, InvalidAggregate, NewAttempt, ProvisionedResource,
+    Beside, Correction, DeletionRequest, Failure, InvalidAggregate, NewAttempt, ProvisionedResource,
 };
 use crate::broker::phase::Phase;
 use crate::broker::redeclare::{self, Corrections, RedeclareSnapshot};
 use crate::broker::snapshot::ResourceSnapshot;
+use crate::broker::surge;
 use crate::broker::teardown::{self, Order, Scope};
-use crate::broker::update::scheduled;
 use crate::commit::{Commit, Write};
 use crate::error::{ErrorKind, Refusal};
 use crate::event::derive_id;
-use crate::ids::{DeletionId, ProvisionedResourceId};
+use crate::ids::{DeletionId, Partition, ProvisionedResourceId};
 use crate::text::Reason;
 
 /// Accepts the retry of an attempt that cannot advance by itself, as it was declared.
@@ -30,6 +30,7 @@ pub fn request(
     reason: &Reason,
     actor: &Actor,
 ) -> Result<Commit, Refusal> {
+    let snapshot = surge::to_retry(snapshot)?;
     let (leaving, failure) = stuck(snapshot)?;
     if let Some(placement) = &snapshot.placement {
         placement.serves(&snapshot.blueprint)?;
@@ -68,6 +69,7 @@ pub fn request_corrected(
     actor: &Actor,
 ) -> Result<Commit, Refusal> {
     let RedeclareSnapshot { resource, project, declared } = snapshot;
+    let resource = surge::to_retry(resource)?;
     let (leaving, failure) = stuck(resource)?;
     let redeclared = redeclare::check(resource, project, declared, corrections)?;
     let order = order(deletion_id, retention, reason, actor);
@@ -79,9 +81,6 @@ pub fn request_corrected(
 /// The attempt on its way out, and the record of its failure if it has none yet.
 fn stuck(snapshot: &ResourceSnapshot) -> Result<(ProvisionedResource, Option<Write>), Refusal> {
     let attempt = &snapshot.attempt;
-    if let Some(refusal) = scheduled(snapshot) {
-        return Err(refusal);
-    }
     let given_up = |blocker: &&Blocker| {
         use BlockerCode::{NodeLeft, NodeSilent, TokenCapReached};
         matches!(blocker.code, NodeLeft | NodeSilent | TokenCapReached)
@@ -146,16 +145,23 @@ pub(crate) fn successor(
             project_id: gone.project_id(),
             blueprint_version_id,
             cloud_credential_id: gone.cloud_credential_id(),
-            attempt: gone.attempt() + 1,
+            attempt: snapshot.latest.max(gone.attempt()) + 1,
             parameter_values,
-            // The current placement of the project, which may be another cluster.
-            partition: snapshot
-                .placement
-                .as_ref()
-                .map_or(gone.partition(), |placement| placement.cluster_id.into()),
+            partition: partition(snapshot),
+            // Gone is gone: the name of its node is free.
+            beside: gone
+                .hostname()
+                .filter(|_| !gone.is_in_use())
+                .map(|hostname| Beside { hostname: hostname.to_owned() }),
         },
         snapshot.now,
     )
+}
+
+/// The current placement of the project, which may be another cluster.
+pub(crate) fn partition(snapshot: &ResourceSnapshot) -> Partition {
+    let placed = snapshot.placement.as_ref().map(|placement| placement.cluster_id.into());
+    placed.unwrap_or(snapshot.attempt.partition())
 }
 
 #[cfg(test)]

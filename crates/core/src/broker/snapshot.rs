@@ -35,6 +35,11 @@ pub struct ResourceSnapshot {
     pub now: Timestamp,
     pub resource: Resource,
     pub attempt: ProvisionedResource,
+    /// The highest number that an attempt of the resource has.
+    pub latest: i32,
+    /// The second attempt, if there are two: the one in use, or the one beside it. Its own
+    /// `other` is `None`.
+    pub other: Option<Box<ResourceSnapshot>>,
     pub blueprint: Arc<BlueprintVersion>,
     /// `None` if the project is not (or no longer) assigned to a cluster.
     pub placement: Option<Placement>,
@@ -126,7 +131,9 @@ impl ResourceSnapshot {
         let mut after = self.clone();
         for write in &commit.writes {
             match write {
-                Write::Broker(BrokerWrite::AttemptUpdate(attempt)) => {
+                Write::Broker(BrokerWrite::AttemptUpdate(attempt))
+                    if attempt.id() == self.attempt.id() =>
+                {
                     after.attempt = attempt.written();
                 }
                 Write::Nodes(NodesWrite::NodeUpdate(node)) => {

@@ -12,6 +12,7 @@ use crate::broker::attempt::ProvisionedResource;
 use crate::broker::event;
 use crate::broker::resource::Resource;
 use crate::broker::snapshot::ResourceSnapshot;
+use crate::broker::surge::Surge;
 use crate::commit::{Commit, StateChange, Write};
 use crate::deletion::record::{Deletion, DeletionState};
 use crate::deletion::write;
@@ -150,11 +151,17 @@ pub(crate) fn order_only(
         .because(order.reason.as_str())
         .with(json!({ "deletion_id": order.deletion_id, "phase": attempt.phase() }));
     let audit = AuditEntry { change, ..audit };
+    let deletion_id = Some(order.deletion_id);
+    let marked = match (order.scope, &resource.surge) {
+        // One of two attempts goes; nobody has asked for the end of the resource.
+        (Scope::Attempt, Some(surge)) => {
+            let surge = Surge { deletion_id, ..surge.clone() };
+            Resource { surge: Some(surge), ..resource.clone() }
+        }
+        _ => Resource { deletion_id, ..resource.clone() },
+    };
     let mut commit = Commit {
-        writes: vec![Write::Broker(BrokerWrite::ResourceUpdate(Resource {
-            deletion_id: Some(order.deletion_id),
-            ..resource.clone()
-        }))],
+        writes: vec![Write::Broker(BrokerWrite::ResourceUpdate(marked))],
         audit: vec![audit],
         ..Commit::default()
     };

@@ -12,6 +12,7 @@ use crate::broker::phase::Phase;
 use crate::broker::redeclare::{self, Corrections, RedeclareSnapshot, Redeclared};
 use crate::broker::resource::Resource;
 use crate::broker::snapshot::{DeclareSnapshot, ResourceSnapshot};
+use crate::broker::surge;
 use crate::broker::teardown::Scope;
 use crate::catalog::blueprint_version::{BlueprintVersion, CompositeType};
 use crate::commit::{Commit, Write};
@@ -109,6 +110,10 @@ fn stays(snapshot: &ResourceSnapshot, expected: Expected) -> Result<(), Refusal>
 /// Refuses where the loop would not apply what is declared.
 fn converges(snapshot: &ResourceSnapshot) -> Result<(), Refusal> {
     let handle = &snapshot.resource.handle;
+    // What replaces it would not have the change.
+    if snapshot.beside().is_some() && !snapshot.attempt.phase().is_deletion() {
+        return Err(surge::under_way(snapshot));
+    }
     match snapshot.attempt.phase() {
         Phase::Failed => {
             let message = format!(
@@ -249,6 +254,9 @@ fn written(
         commit.writes.push(Write::Broker(BrokerWrite::ObservedReplace(attempt.id(), observed)));
     }
     commit.wakes.push(attempt.id().into());
+    if let Some(other) = &snapshot.other {
+        commit.wakes.push(other.attempt.id().into());
+    }
     let subject = About::new(resource.id).of(resource.project_id).at(resource.revision.next());
     commit.audit.push(AuditEntry::new("resource.update", actor, subject, now).with(details));
     Ok(updated)

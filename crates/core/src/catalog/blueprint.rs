@@ -53,6 +53,8 @@ pub struct VersionContent {
     pub provider_kinds: Vec<String>,
     /// XRD and Composition are installed on the clusters of projects.
     pub install_definitions: bool,
+    /// Whether two attempts of one resource may stand at once, see [`crate::broker::surge`].
+    pub surge: bool,
 }
 
 /// The content of a version as submitted.
@@ -67,6 +69,7 @@ pub struct SubmittedContent {
     pub mesh_role: Option<String>,
     pub provider_kinds: Vec<String>,
     pub install_definitions: bool,
+    pub surge: bool,
 }
 
 impl VersionContent {
@@ -106,6 +109,7 @@ impl VersionContent {
             mesh_role: role.unwrap_or(MeshRole::Standalone),
             provider_kinds: provider_kinds.unwrap_or_default(),
             install_definitions: given.install_definitions,
+            surge: given.surge,
         };
         (content, faults)
     }
@@ -330,6 +334,13 @@ pub fn publish(
         }
         Engine::Local | Engine::Manual | Engine::Hetzner => None,
     };
+    if content.surge && blueprint.engine == Engine::Manual {
+        let problem = format!(
+            "is not for engine manual, whose machines people boot and end, and `{}` is of it; publish it without",
+            blueprint.slug
+        );
+        return Err(Refusal::invalid("surge", problem));
+    }
     let version = PublishedVersion {
         id,
         blueprint_id: blueprint.id,
@@ -349,6 +360,7 @@ pub fn publish(
         "slug": blueprint.slug,
         "version": content.version,
         "install_definitions": content.install_definitions,
+        "surge": content.surge,
     });
     let about = about(&version);
     let write = CatalogWrite::VersionInsert(version);
@@ -413,6 +425,7 @@ mod tests {
             mesh_role: None,
             provider_kinds: vec!["hetzner".to_owned()],
             install_definitions: false,
+            surge: false,
         }
     }
 

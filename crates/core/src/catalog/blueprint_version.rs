@@ -127,6 +127,8 @@ pub struct BlueprintVersion {
     /// Slipway does not install it, or if an earlier Slipway published the version: then the
     /// cluster chooses.
     pub composition_name: Option<String>,
+    /// Whether two attempts of one resource may stand at once, see [`crate::broker::surge`].
+    pub surge: bool,
     pub parameter_schema: ParameterSchema,
     pub injection_strategy: InjectionStrategy,
     pub mesh_role: MeshRole,

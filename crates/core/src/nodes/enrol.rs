@@ -130,7 +130,11 @@ pub fn enrol(known: &EnrolSnapshot, enrolment: &Enrolment) -> Result<Enrolled, R
         resource_id: snapshot.resource.id,
         provisioned_resource_id: snapshot.attempt.id(),
         bootstrap_token_id: token.id,
-        hostname: enrolment.hostname.clone(),
+        // Newer agents say the handle, which the node of another attempt may have.
+        hostname: match snapshot.attempt.hostname() {
+            Some(own) if enrolment.hostname == snapshot.resource.handle.as_str() => own.to_owned(),
+            _ => enrolment.hostname.clone(),
+        },
         public_key: enrolment.public_key,
         key_hash: Some(enrolment.key_hash),
         former_key_hash: None,

@@ -57,6 +57,8 @@ pub struct AttemptLine {
     pub phase: String,
     pub since: Timestamp,
     pub created_at: Timestamp,
+    /// False for one that was made beside another and did not replace it (yet).
+    pub in_use: bool,
     pub blueprint_version: String,
     pub parameters: BTreeMap<String, Value>,
     pub failure: Option<FailureLine>,

@@ -71,6 +71,7 @@ fn snapshot(strategy: InjectionStrategy) -> ResourceSnapshot {
             cloud_tags: true,
             own_provider_config: false,
             composition_name: None,
+            surge: false,
             injection_strategy: strategy,
             ..mk_blueprint()
         }),

@@ -1,8 +1,10 @@
 //! Changing what is declared: in place, or by another attempt.
 
+use slipway_app::broker::replace::{self, Order};
+use slipway_app::broker::update;
 use slipway_app::broker::update::{Changes, FieldChange};
-use slipway_app::broker::{replace, update};
 use slipway_core::broker::redeclare::Corrections;
+use slipway_core::error::Refusal;
 use slipway_core::ids::ResourceId;
 use slipway_wire::broker::{self as wire, Replace, UpdateResource, UpdatedResource};
 
@@ -39,9 +41,18 @@ pub(super) async fn replace(
     IfMatch(expected): IfMatch,
     Body(body): Body<Replace>,
 ) -> Answered {
-    let Replace { reason, version, parameters } = body;
+    let Replace { reason, version, parameters, surge, abort } = body;
     let corrections = Corrections { version, parameters };
     let (context, caller, reason) = (&call.context, &call.caller, reason.as_deref());
-    replace::replace(context, caller, id, reason, &corrections, expected).await?;
+    if abort {
+        if surge || !corrections.is_empty() {
+            let problem = "takes the second attempt away and cannot be with `surge`, `version` or `parameters`";
+            return Err(Refusal::invalid("abort", problem).into());
+        }
+        replace::abort(context, caller, id, reason, expected).await?;
+    } else {
+        let order = if surge { Order::Surge } else { Order::OldGoesFirst };
+        replace::replace(context, caller, id, reason, &corrections, order, expected).await?;
+    }
     Ok(accepted(id, fetch(&call, id).await?))
 }

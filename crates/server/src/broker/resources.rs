@@ -28,9 +28,10 @@ use slipway_core::operations::explanation::AttemptLine;
 use slipway_core::subject::SubjectKind;
 use slipway_core::text::Labels;
 use slipway_core::time::Timestamp;
+use slipway_wire::blocker::Blocker;
 use slipway_wire::broker::{
     Abandon, Attempt, AttemptSummary, DeclareResource, KeptObject, Logs, Orphan, Orphaned,
-    Resource, ResourceDetail, Retry,
+    Resource, ResourceDetail, Retry, SecondAttempt,
 };
 use slipway_wire::catalog::EffectiveLabel;
 use slipway_wire::nodes::{ConfirmGone, ForceDrain};
@@ -318,14 +319,34 @@ fn resource_document(
             created_at: attempt.created_at().to_string(),
             updated_at: attempt.updated_at().to_string(),
         },
+        second_attempt: snapshot.other.as_deref().map(|other| second(other, &id, now)),
         node: snapshot.node.as_ref().map(|node| nodes::document(node, now)),
-        blockers: snapshot
-            .blockers_shown()
-            .iter()
-            .map(|found| explain::blocker(found, &id))
-            .collect(),
+        blockers: blockers(snapshot, &id),
         id,
     }
+}
+
+fn second(snapshot: &ResourceSnapshot, resource: &str, now: Timestamp) -> SecondAttempt {
+    let attempt = &snapshot.attempt;
+    let leaving = attempt.phase().is_deletion();
+    let deletion = snapshot.deletion.as_ref().filter(|_| leaving);
+    SecondAttempt {
+        id: attempt.id().to_string(),
+        number: attempt.attempt(),
+        phase: attempt.phase().to_string(),
+        phase_since: attempt.phase_since().to_string(),
+        comes_in_use: !attempt.is_in_use() && !leaving,
+        blueprint_version: snapshot.blueprint.version.clone(),
+        parameters: attempt.parameter_values().as_map().clone(),
+        failure_reason: attempt.failure_reason().map(str::to_owned),
+        deletion_id: text(deletion.map(|deletion| deletion.id)),
+        node: snapshot.node.as_ref().map(|node| nodes::document(node, now)),
+        blockers: blockers(snapshot, resource),
+    }
+}
+
+fn blockers(snapshot: &ResourceSnapshot, resource: &str) -> Vec<Blocker> {
+    snapshot.blockers_shown().iter().map(|found| explain::blocker(found, resource)).collect()
 }
 
 fn effective(project: &Labels, resource: &Labels) -> BTreeMap<String, EffectiveLabel> {
@@ -344,6 +365,7 @@ fn attempt(line: &AttemptLine) -> AttemptSummary {
         phase: line.phase.clone(),
         phase_since: line.since.to_string(),
         created_at: line.created_at.to_string(),
+        in_use: line.in_use,
         blueprint_version: line.blueprint_version.clone(),
         parameters: line.parameters.clone(),
         failure: line.failure.as_ref().map(explain::failure),

@@ -148,6 +148,7 @@ pub(crate) fn version_document(
         provider_kinds: content.provider_kinds.clone(),
         install_definitions: content.install_definitions,
         composition_name: version.composition_name.clone(),
+        surge: content.surge,
         composite: composite.map(|composite| composite_type(&composite.composite_type)),
         revision: version.revision.0,
         published_at: version.published_at.to_string(),
@@ -175,5 +176,6 @@ pub fn submitted_content(body: PublishVersion) -> SubmittedContent {
         mesh_role: body.mesh_role,
         provider_kinds: body.provider_kinds,
         install_definitions: body.install_definitions,
+        surge: body.surge,
     }
 }

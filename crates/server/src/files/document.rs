@@ -130,6 +130,7 @@ fn version_spec(version: BlueprintVersion) -> Value {
         mesh_role: Some(version.mesh_role),
         provider_kinds: version.provider_kinds,
         install_definitions: version.install_definitions,
+        surge: version.surge,
     })
 }
 

@@ -539,6 +539,7 @@ mod tests {
             ("AttemptSummary", "blueprint_version"),
             ("Project", "mesh_cidr"),
             ("BlueprintVersion", "install_definitions"),
+            ("BlueprintVersion", "surge"),
         ] {
             let parts = schemas[name]["allOf"].as_array().into_iter().flatten();
             let required =

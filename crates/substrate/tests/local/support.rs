@@ -315,6 +315,7 @@ fn mk_snapshot() -> ResourceSnapshot {
             cloud_tags: false,
             own_provider_config: false,
             composition_name: None,
+            surge: false,
             parameter_schema: ParameterSchema::new(Vec::new()).unwrap(),
             injection_strategy: InjectionStrategy::CloudInitUserData,
             mesh_role: MeshRole::Node,

@@ -196,7 +196,8 @@ impl Batch<'_> {
         ended
     }
 
-    /// A permit for the registry writes of these ticks, if there are any. What the
+    /// A permit for the registry writes of these ticks and for teardowns that they begin, if
+    /// there are any. What the
     /// mode withholds becomes the outcome of its tick; the rest of the tick is
     /// recorded all the same. A tick whose action was not answered keeps that
     /// outcome: without a permit its record is refused, and its claim lapses.
@@ -204,19 +205,25 @@ impl Batch<'_> {
         &self,
         done: &mut [(Item, Outcome)],
     ) -> Result<Option<Permit>, store::Error> {
-        let drains = |(item, outcome): &&mut (Item, Outcome)| {
-            !matches!(outcome, Outcome::Withheld { .. }) && item.decision.drains(&item.snapshot)
+        let writes = |(item, outcome): &&mut (Item, Outcome)| match outcome {
+            Outcome::Withheld { .. } => false,
+            Outcome::Done if item.decision.takes_over(&item.snapshot) => true,
+            _ => item.decision.drains(&item.snapshot),
         };
-        let mut drains: Vec<_> = done.iter_mut().filter(drains).collect();
-        if drains.is_empty() {
+        let mut writes: Vec<_> = done.iter_mut().filter(writes).collect();
+        if writes.is_empty() {
             return Ok(None);
         }
         match self.permits.enter(&self.context.stores).await? {
             Ok(permit) => Ok(Some(permit)),
             Err(mode) => {
-                for (_, outcome) in &mut drains {
+                for (item, outcome) in &mut writes {
+                    let action = match item.decision.drains(&item.snapshot) {
+                        true => Decision::DRAIN,
+                        false => Decision::TAKE_OVER,
+                    };
                     if !matches!(outcome, Outcome::Unanswered(_)) {
-                        *outcome = mode.withholds(Decision::DRAIN).unwrap_or(Outcome::Done);
+                        *outcome = mode.withholds(action).unwrap_or(Outcome::Done);
                     }
                 }
                 Ok(None)

@@ -348,6 +348,7 @@ pub(super) fn mk_content(version: &str) -> VersionContent {
         mesh_role: MeshRole::Standalone,
         provider_kinds: vec!["local".to_owned(), BLUEPRINT.to_owned()],
         install_definitions: false,
+        surge: false,
     }
 }
 

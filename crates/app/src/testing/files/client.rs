@@ -94,6 +94,7 @@ pub(super) fn version(name: &str, provider: &str) -> Version {
         mesh_role: None,
         provider_kinds: vec![provider.to_owned()],
         install_definitions: false,
+        surge: false,
     };
     let digest = json!([name, provider]).to_string();
     Version { content, digest }

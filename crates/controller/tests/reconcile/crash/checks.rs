@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde_json::json;
+use slipway_app::broker::port::AttemptFilter;
 use slipway_app::events::port::PositionedEvent;
 use slipway_app::nodes::enrol;
 use slipway_app::ports::store::Page;
@@ -78,6 +79,7 @@ pub(super) async fn check(
     let mut created = false;
     for filling in fillings {
         check_events(filling, events, &mut wrong);
+        check_in_use(world, filling, &mut wrong).await;
         if let Some(deletion) = filling.purged {
             check_purged(world, raw, filling, deletion, &mut wrong).await;
             continue;
@@ -142,6 +144,20 @@ async fn check_purged(
         if count != 1 {
             wrong.push(format!("{verb} is audited {count} times: {entries:?}"));
         }
+    }
+}
+
+/// A resource that is not deleted has exactly one attempt, and that one is in use.
+async fn check_in_use(world: &World, filling: &Filling, wrong: &mut Vec<String>) {
+    let broker = &world.context.stores.broker;
+    let of = AttemptFilter { resource: Some(filling.resource), ..AttemptFilter::default() };
+    let lines = broker.attempt_lines(of, 100).await.unwrap();
+    let live: Vec<_> = lines.iter().filter(|line| line.phase != "Deleted").collect();
+    let found = broker.resource_fetch(filling.resource).await.unwrap();
+    let lives = found.as_ref().is_some_and(|seen| seen.resource.deleted_at.is_none());
+    let surges = found.is_some_and(|seen| seen.resource.surge.is_some());
+    if live.len() != usize::from(lives) || live.iter().any(|line| !line.in_use) || surges {
+        wrong.push(format!("not exactly one attempt is in use: {lines:?}, surge: {surges}"));
     }
 }
 
@@ -313,12 +329,13 @@ async fn check_audit(
     }
     let mut claims = vec![
         (seen.resource.id.as_uuid(), "resource.declare", declared),
-        (seen.resource.id.as_uuid(), filling.order, deleted),
+        // What was made beside another one, and went, was asked for by the same verb.
+        (seen.resource.id.as_uuid(), filling.order, deleted * (1 + usize::from(filling.beside))),
     ];
     let gone = seen.attempt.phase() == Phase::Deleted;
     claims.push((attempt, deletion_verification::PROVEN, usize::from(gone)));
     claims.push((attempt, deletion_verification::FOUND, usize::from(filling.leaked)));
-    let follows = usize::from(seen.attempt.attempt() > 1);
+    let follows = usize::from(seen.attempt.attempt() > 1 && !filling.beside);
     claims.push((attempt, "provisioned_resource.follow", follows));
     claims.push((seen.resource.id.as_uuid(), "plan.approve", filling.approvals));
     for node in nodes {

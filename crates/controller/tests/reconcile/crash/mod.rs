@@ -27,3 +27,4 @@ mod rolling;
 mod scenarios;
 mod store;
 mod substrate;
+mod surging;

@@ -484,11 +484,60 @@ impl<'a> Plane<'a> {
         let replaced = self
             .request(async |life| {
                 let (context, any) = (&life.context, Expected::Any);
-                replace::replace(context, &world.caller, id, None, &corrections, any).await
+                let order = replace::Order::OldGoesFirst;
+                replace::replace(context, &world.caller, id, None, &corrections, order, any).await
             })
             .await;
         // Asked again after its answer was lost.
         assert!(matches!(replaced, Ok(()) | Err(ErrorKind::Leaving)), "{replaced:?}");
+    }
+
+    pub(super) async fn surge(&mut self, id: ResourceId) {
+        let world = self.world;
+        let parameters = BTreeMap::from([("busy_seconds".to_owned(), serde_json::json!(1))]);
+        let corrections = Corrections { version: None, parameters };
+        let surged = self
+            .request(async |life| {
+                let (context, any) = (&life.context, Expected::Any);
+                let order = replace::Order::Surge;
+                replace::replace(context, &world.caller, id, None, &corrections, order, any).await
+            })
+            .await;
+        // Asked again after its answer was lost.
+        assert!(matches!(surged, Ok(()) | Err(ErrorKind::SurgeUnderWay)), "{surged:?}");
+    }
+
+    pub(super) async fn abort(&mut self, id: ResourceId) {
+        let world = self.world;
+        let aborted = self
+            .request(async |life| {
+                replace::abort(&life.context, &world.caller, id, None, Expected::Any).await
+            })
+            .await;
+        assert!(matches!(aborted, Ok(()) | Err(ErrorKind::NothingToAbort)), "{aborted:?}");
+    }
+
+    /// Runs the loop until this attempt satisfies the condition.
+    pub(super) async fn until_attempt(
+        &mut self,
+        attempt: ProvisionedResourceId,
+        what: &str,
+        wanted: impl Fn(&ResourceSnapshot) -> bool,
+    ) -> ResourceSnapshot {
+        let world = self.world;
+        self.until_seen(what, async || world.get_attempt(attempt).await, wanted).await
+    }
+
+    /// The agent of this attempt receives the drain request and acknowledges it.
+    pub(super) async fn acknowledge_of(&mut self, attempt: ProvisionedResourceId) {
+        let asked =
+            |seen: &ResourceSnapshot| seen.node.as_ref().is_some_and(|node| node.drain.is_some());
+        let node = self.until_attempt(attempt, "a drain request", asked).await.node.unwrap();
+        let drain = node.drain.unwrap().id;
+        let said = self
+            .request(async |life| node::acknowledge_drain(&life.context, node.id, drain).await)
+            .await;
+        assert!(matches!(said, Ok(()) | Err(ErrorKind::NodeNotFound)), "{said:?}");
     }
 
     /// A person whose answer was lost asks again, for another token.

@@ -12,7 +12,7 @@ use super::applying;
 use super::deleting;
 use super::plane::Plane;
 use super::raw::Raw;
-use super::rolling;
+use super::{rolling, surging};
 use crate::simulated::{Behaviour, Performed};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +30,8 @@ pub(super) enum Scenario {
     Updated,
     UpdatedInsideATick,
     Replaced,
+    Surged,
+    SurgeAborted,
     RolledOut,
     Applied,
     Restored,
@@ -57,10 +59,12 @@ pub(super) struct Filling {
     pub(super) purged: Option<DeletionId>,
     /// How often somebody approved its deletion.
     pub(super) approvals: usize,
+    /// It was made while another one was in use.
+    pub(super) beside: bool,
 }
 
 pub(super) const CAME: &[&str] = &["Requested", "Ready"];
-const CAME_AND_WENT: &[&str] = &["Requested", "Ready", "Deleting", "Deleted"];
+pub(super) const CAME_AND_WENT: &[&str] = &["Requested", "Ready", "Deleting", "Deleted"];
 const CAME_AND_CHANGED: &[&str] = &["Requested", "Ready", "Updated"];
 pub(super) const CHANGED_AND_CAME: &[&str] = &["Requested", "Updated", "Ready"];
 const CAME_TWICE: &[&str] = &["Requested", "Ready", "Ready"];
@@ -68,7 +72,7 @@ pub(super) const NEVER_CAME: &[&str] = &["Requested", "Deleting", "Deleted"];
 const FAILED_AND_WENT: &[&str] = &["Requested", "Failed", "Deleting", "Deleted"];
 
 impl Scenario {
-    pub(super) const ALL: [Self; 21] = [
+    pub(super) const ALL: [Self; 23] = [
         Self::Provisioning,
         Self::Enrolment,
         Self::Teardown,
@@ -82,6 +86,8 @@ impl Scenario {
         Self::Updated,
         Self::UpdatedInsideATick,
         Self::Replaced,
+        Self::Surged,
+        Self::SurgeAborted,
         Self::RolledOut,
         Self::Applied,
         Self::Restored,
@@ -152,6 +158,19 @@ impl Scenario {
                 "commit:node.drain/after",
                 "commit:Deprovisioning→Deleted+deletion.done+provisioned_resource.follow/after",
                 "action:create/before",
+            ],
+            Self::Surged => &[
+                "commit:resource.replace/before",
+                "commit:resource.replace/after",
+                "commit:Enrolling→Ready+deletion.start/before",
+                "commit:Enrolling→Ready+deletion.start/after",
+                "commit:node.drain/after",
+                "commit:Deprovisioning→Deleted+deletion.done/after",
+            ],
+            Self::SurgeAborted => &[
+                "commit:Enrolling→Deregistering+resource.replace/before",
+                "commit:Enrolling→Deregistering+resource.replace/after",
+                "commit:Deprovisioning→Deleted+deletion.done/before",
             ],
             Self::Restored => &[
                 "commit:provisioned_resource.follow+deletion.restore/before",
@@ -247,6 +266,8 @@ impl Scenario {
             }
             Self::FailedAndRetried => return failed_and_retried(plane, handle).await,
             Self::Replaced => return replaced(plane, handle).await,
+            Self::Surged => return surging::surged(plane, handle).await,
+            Self::SurgeAborted => return surging::aborted(plane, handle).await,
             Self::Restored => return restored(plane, handle).await,
             Self::Applied => return applying::applied(plane, handle).await,
             Self::Cancelled => return deleting::cancelled(plane, handle).await,
@@ -267,7 +288,7 @@ impl Scenario {
 }
 
 /// Brings a resource to Ready, with a heartbeat of its agent.
-async fn ready(plane: &mut Plane<'_>, handle: &str) -> ResourceId {
+pub(super) async fn ready(plane: &mut Plane<'_>, handle: &str) -> ResourceId {
     let id = plane.declare(handle).await;
     plane.until_phase(id, Phase::Enrolling).await;
     let node = plane.enrol(id, 1).await;
@@ -507,6 +528,7 @@ pub(super) fn filling(
         leaked: false,
         purged: None,
         approvals: 0,
+        beside: false,
     }
 }
 

@@ -59,16 +59,28 @@ pub fn resource(
         found.waiting_for =
             Some("its blockers to be resolved, so that it stays as it is".to_owned());
     }
+    if let (None, Some(beside)) = (&found.waiting_for, snapshot.beside()) {
+        found.waiting_for = Some(match beside.attempt.phase().is_deletion() {
+            true => format!("attempt {} beside it to be gone", beside.attempt.attempt()),
+            false => {
+                format!("attempt {} to be Ready, which then replaces it", beside.attempt.attempt())
+            }
+        });
+    }
     found.next = next(snapshot, found.holder.as_ref(), served);
     facts(&mut found, snapshot);
     found.parts = attempts
         .iter()
         .filter(|line| line.id != attempt.id())
         .filter(|line| line.failure.is_some() || !is_over(line))
-        .map(|line| part(line, older(line)))
+        .map(|line| part(line, if line.in_use { older(line) } else { beside(snapshot, line) }))
         .collect();
     found.notice = snapshot.deletion.as_ref().and_then(Deletion::notice);
-    if let Some(deletion) = &snapshot.deletion {
+    let of_other = snapshot.other.as_ref().and_then(|other| other.deletion.as_ref());
+    let of_other = of_other.filter(|of_other| {
+        snapshot.deletion.as_ref().is_none_or(|deletion| deletion.id != of_other.id)
+    });
+    for deletion in snapshot.deletion.iter().chain(of_other) {
         found.parts.push(Part {
             kind: DeletionId::KIND.to_owned(),
             id: deletion.id.as_uuid(),
@@ -83,16 +95,24 @@ pub fn resource(
     found
 }
 
-/// Explains an attempt that another one followed, from what its row says.
+/// Explains an attempt that is not its resource's own, from what its row says: another one
+/// followed it, or is in use beside it.
 pub fn attempt(line: &AttemptLine) -> Explanation {
     let name = format!("{} attempt {}", line.handle, line.number);
     let id = line.id.as_uuid();
     let mut found = Explanation::new(ExplainedKind::Attempt, id, name, &line.phase, line.since);
     found.next = match is_over(line) {
-        true => "nothing: another attempt followed it".to_owned(),
-        false => format!("{}; another attempt followed it", taken_down(line)),
+        true if line.in_use => "nothing: another attempt followed it".to_owned(),
+        true => "nothing: it never came in use".to_owned(),
+        false if line.in_use => format!("{}; another attempt followed it", taken_down(line)),
+        false if is_leaving(line) => format!("{}; it never came in use", taken_down(line)),
+        false => "once it is Ready it replaces the attempt in use".to_owned(),
     };
-    found.waiting_for = (!is_over(line)).then(|| awaited(line).to_owned());
+    found.waiting_for = match is_over(line) {
+        true => None,
+        false if is_leaving(line) => Some(awaited(line).to_owned()),
+        false => Some("it to be Ready".to_owned()),
+    };
     found.next_check_at = line.due_at;
     found.holder = line.holder.clone();
     found.failure = line.failure.clone();
@@ -214,6 +234,27 @@ fn older(line: &AttemptLine) -> String {
     let rest = (!is_over(line)).then(|| taken_down(line).to_owned());
     let said: Vec<_> = failed.into_iter().chain(rest).collect();
     format!("an older attempt; {}", said.join("; "))
+}
+
+/// An attempt that was made beside the one in use.
+fn beside(snapshot: &ResourceSnapshot, line: &AttemptLine) -> String {
+    let (handle, number) = (&snapshot.resource.handle, snapshot.attempt.attempt());
+    let failed = line.failure.as_ref();
+    let failed = failed.map(|failure| format!("it failed at {}: {}", failure.at, failure.reason));
+    let rest = match (is_leaving(line), is_over(line)) {
+        (false, _) if line.phase == Phase::Failed.as_str() => format!(
+            "attempt {number} stays in use; `slipway resource retry {handle}` tries again, `slipway resource replace {handle} --abort` takes it away"
+        ),
+        (false, _) => format!("it replaces attempt {number} once it is Ready"),
+        (true, true) => "it never came in use".to_owned(),
+        (true, false) => format!("it does not come in use; {}", taken_down(line)),
+    };
+    let said: Vec<_> = failed.into_iter().chain([rest]).collect();
+    format!("beside attempt {number}; {}", said.join("; "))
+}
+
+fn is_leaving(line: &AttemptLine) -> bool {
+    Phase::parse(&line.phase).is_some_and(Phase::is_deletion)
 }
 
 /// What is left to do about an attempt that another one follows.

@@ -51,6 +51,7 @@ fn line(snapshot: &ResourceSnapshot) -> AttemptLine {
         phase: snapshot.attempt.phase().to_string(),
         since: snapshot.attempt.phase_since(),
         created_at: snapshot.attempt.created_at(),
+        in_use: true,
         blueprint_version: snapshot.blueprint.version.clone(),
         parameters: Default::default(),
         failure: None,

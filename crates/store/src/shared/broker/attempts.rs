@@ -19,7 +19,8 @@ use crate::fault::Fault;
 
 /// Restricts the statement to the attempts `a` of the filter.
 fn narrow(query: &mut QueryBuilder<Db>, filter: AttemptFilter) {
-    let AttemptFilter { attempt, resource, project, partition, number, blocked, before } = filter;
+    let AttemptFilter { attempt, resource, project, partition, number, in_use, blocked, before } =
+        filter;
     if let Some(id) = attempt {
         query.push(" AND a.id = ").push_bind(id.as_uuid());
     }
@@ -37,6 +38,9 @@ fn narrow(query: &mut QueryBuilder<Db>, filter: AttemptFilter) {
     }
     if let Some(number) = before {
         query.push(" AND a.attempt < ").push_bind(number);
+    }
+    if in_use {
+        query.push(" AND a.in_use <> 0");
     }
     if blocked {
         query.push(" AND ");
@@ -60,7 +64,7 @@ pub(crate) async fn lines(
         now,
         " AS now, a.id, a.resource_id, r.handle, a.attempt, a.status, a.phase_since, \
          a.absence_proven_at, a.abandoned_at, a.due_at, a.claimed_by, a.lease_until, \
-         a.created_at, v.version, a.parameter_values, a.failure_reason, \
+         a.created_at, a.in_use, v.version, a.parameter_values, a.failure_reason, \
          coalesce(a.failed_at, a.updated_at) AS failed_at, a.failure_observed \
          FROM provisioned_resources a JOIN resources r ON r.id = a.resource_id \
          LEFT JOIN blueprint_versions v ON v.id = a.blueprint_version_id WHERE 1 = 1"
@@ -94,6 +98,7 @@ fn line(row: &Row, blockers: Vec<slipway_core::blocker::Blocker>) -> Result<Atte
         phase: rows::get(row, "status")?,
         since: rows::time(row, "phase_since")?,
         created_at: rows::time(row, "created_at")?,
+        in_use: rows::get::<i32>(row, "in_use")? != 0,
         blueprint_version: rows::get::<Option<String>>(row, "version")?.unwrap_or_default(),
         parameters: rows::json(row, "parameter_values")?,
         failure: failure(row)?,

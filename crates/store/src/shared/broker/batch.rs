@@ -18,8 +18,9 @@ use slipway_app::ports::store::Error;
 use slipway_core::commit::Commit;
 use slipway_core::ids::ProvisionedResourceId;
 use slipway_durable::database::{End, Work};
+use uuid::Uuid;
 
-use super::{Backend, Connection, Db, commit, decide, snapshot};
+use super::{Backend, Connection, Db, commit, decide, hydrate, snapshot};
 use crate::failure::Failure;
 use crate::id_list::IdList;
 
@@ -83,9 +84,13 @@ impl Work<Db> for Together<'_, '_> {
     type Error = Failure;
 
     async fn run(&mut self, connection: &mut Connection) -> Result<End<Batch>, Failure> {
-        lock(connection, self.attempts).await?;
+        let others = lock(connection, self.attempts).await?;
+        if self.attempts.iter().filter(|id| others.contains(&id.as_uuid())).count() > 1 {
+            // They may be of one resource: what is decided about one changes the other.
+            return Ok(End::Rollback(Batch::Mixed));
+        }
         let blueprints = &self.backend.blueprints;
-        let loaded = snapshot::load_locked(blueprints, connection, self.attempts).await?;
+        let loaded = snapshot::load_locked(blueprints, connection, self.attempts, &others).await?;
         let mut outcomes = HashMap::with_capacity(loaded.len());
         let mut commits = Vec::with_capacity(loaded.len());
         for (id, loaded) in loaded {
@@ -109,14 +114,15 @@ impl Work<Db> for Together<'_, '_> {
 
 /// Locks the resources of these attempts in the order of their ids, so that two
 /// batches that share some wait for each other instead of deadlocking. The
-/// nodes are locked where they are loaded.
+/// nodes are locked where they are loaded. Answers the attempts of the resources that have
+/// two.
 async fn lock(
     connection: &mut Connection,
     attempts: &[ProvisionedResourceId],
-) -> Result<(), sqlx::Error> {
+) -> Result<Vec<Uuid>, sqlx::Error> {
     let list: IdList = attempts.iter().map(|id| id.as_uuid()).collect();
-    sqlx::query(sql!(
-        "SELECT id FROM resources WHERE id IN \
+    let locked = sqlx::query(sql!(
+        "SELECT id, surge_from AS r_surge_from, surge_to AS r_surge_to FROM resources WHERE id IN \
          (SELECT resource_id FROM provisioned_resources WHERE id ",
         (one_of "$1"),
         ") ORDER BY id",
@@ -125,5 +131,6 @@ async fn lock(
     .bind(list)
     .fetch_all(connection)
     .await?;
-    Ok(())
+    let pairs = locked.iter().filter_map(|row| hydrate::pair(row).transpose());
+    Ok(pairs.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
 }

@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use super::nodes::tokens;
 use super::transaction::Load;
-use super::{Connection, snapshot};
+use super::{Connection, hydrate, snapshot};
 use crate::blueprints::Blueprints;
 use crate::failure::Failure;
 
@@ -28,8 +28,9 @@ impl Load for ByKey<'_> {
 
     /// Locks the resource of the key.
     async fn load(&self, connection: &mut Connection) -> Result<ResourceSnapshot, Failure> {
-        let attempt = lock(connection, self.key).await?;
-        let loaded = snapshot::load_locked(self.blueprints, connection, &[attempt]).await?;
+        let (attempt, others) = lock(connection, self.key).await?;
+        let loaded =
+            snapshot::load_locked(self.blueprints, connection, &[attempt], &others).await?;
         let Some((id, loaded)) = loaded.into_iter().next() else {
             return Err(Failure::NotFound { kind: ProvisionedResourceId::KIND });
         };
@@ -46,21 +47,26 @@ impl Load for ByKey<'_> {
 /// Locks the resource of the key and answers the attempt to decide on. Attempt,
 /// token and node never change their resource, so a row that was waited for is
 /// still that of the key. The current attempt of a resource may change, so it is
-/// read after the lock.
+/// read after the lock. If the resource has two, answers both, too.
 async fn lock(
     connection: &mut Connection,
     key: ResourceKey,
-) -> Result<ProvisionedResourceId, Failure> {
+) -> Result<(ProvisionedResourceId, Vec<Uuid>), Failure> {
     let (kind, lock) = match key {
         ResourceKey::Resource(id) => (
             ResourceId::KIND,
-            sqlx::query(sql!("SELECT id FROM resources WHERE id = $1", for_update))
-                .bind(id.as_uuid()),
+            sqlx::query(sql!(
+                "SELECT r.id, r.surge_from AS r_surge_from, r.surge_to AS r_surge_to \
+                 FROM resources r WHERE r.id = $1",
+                for_update
+            ))
+            .bind(id.as_uuid()),
         ),
         ResourceKey::Attempt(id) => (
             ProvisionedResourceId::KIND,
             sqlx::query(sql!(
-                "SELECT r.id, a.id AS attempt FROM provisioned_resources a \
+                "SELECT r.id, a.id AS attempt, r.surge_from AS r_surge_from, \
+                 r.surge_to AS r_surge_to FROM provisioned_resources a \
                  JOIN resources r ON r.id = a.resource_id WHERE a.id = $1",
                 (for_update_of "r")
             ))
@@ -69,7 +75,8 @@ async fn lock(
         ResourceKey::Token(ref hash) => (
             "bootstrap_token",
             sqlx::query(sql!(
-                "SELECT r.id, a.id AS attempt FROM bootstrap_tokens t \
+                "SELECT r.id, a.id AS attempt, r.surge_from AS r_surge_from, \
+                 r.surge_to AS r_surge_to FROM bootstrap_tokens t \
                  JOIN provisioned_resources a ON a.id = t.provisioned_resource_id \
                  JOIN resources r ON r.id = a.resource_id WHERE t.hash = $1",
                 (for_update_of "r")
@@ -79,7 +86,8 @@ async fn lock(
         ResourceKey::Node(id) => (
             NodeId::KIND,
             sqlx::query(sql!(
-                "SELECT r.id, n.provisioned_resource_id AS attempt FROM nodes n \
+                "SELECT r.id, n.provisioned_resource_id AS attempt, \
+                 r.surge_from AS r_surge_from, r.surge_to AS r_surge_to FROM nodes n \
                  JOIN resources r ON r.id = n.resource_id WHERE n.id = $1",
                 (for_update_of "r")
             ))
@@ -88,16 +96,17 @@ async fn lock(
     };
     let locked = lock.fetch_optional(&mut *connection).await?;
     let locked = locked.ok_or(Failure::NotFound { kind })?;
-    let attempt = match key {
+    let attempt: Uuid = match key {
         ResourceKey::Resource(id) => current_attempt(connection, id.as_uuid()).await?,
         _ => locked.try_get("attempt")?,
     };
-    Ok(ProvisionedResourceId::new(attempt))
+    let others = hydrate::pair(&locked)?.filter(|pair| pair.contains(&attempt));
+    Ok((ProvisionedResourceId::new(attempt), others.into_iter().flatten().collect()))
 }
 
 async fn current_attempt(connection: &mut Connection, resource: Uuid) -> Result<Uuid, Failure> {
     let row = sqlx::query(
-        "SELECT id FROM provisioned_resources WHERE resource_id = $1 \
+        "SELECT id FROM provisioned_resources WHERE resource_id = $1 AND in_use <> 0 \
          ORDER BY attempt DESC LIMIT 1",
     )
     .bind(resource)

@@ -7,9 +7,10 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use slipway_app::broker::port::{DeclareKey, RedeclareKey, ResourceKey};
+use slipway_app::broker::port::{DeclareKey, RedeclareKey, Redeclared, ResourceKey};
 use slipway_core::broker::redeclare::RedeclareSnapshot;
 use slipway_core::broker::snapshot::{CredentialConflict, CredentialView, DeclareSnapshot};
+use slipway_core::broker::surge;
 use slipway_core::catalog::blueprint_version::Engine;
 use slipway_core::ids::{ProjectId, ResourceId};
 use slipway_core::placement::namespace::Placement;
@@ -47,7 +48,10 @@ pub(crate) async fn load_group(
     let project = project.map(|(id, _)| id);
     let named = (key.blueprint.as_str(), key.version.as_deref(), key.credential.as_deref());
     let holders = match project {
-        Some(project) => holders(connection, project, keys).await?,
+        Some(project) => {
+            let handles: Vec<&str> = keys.iter().map(|key| &*key.handle).collect();
+            holders(connection, project, &handles).await?
+        }
         None => BTreeMap::new(),
     };
     let declared = snapshot(connection, project, named).await?;
@@ -66,20 +70,43 @@ impl Load for Corrected<'_> {
     type Snapshot = RedeclareSnapshot;
 
     async fn load(&self, connection: &mut Connection) -> Result<RedeclareSnapshot, Failure> {
+        if self.key.of == Redeclared::WithSurge {
+            // Nobody declares the name of the new node as a handle meanwhile.
+            lock_project_of(connection, self.key.resource).await?;
+        }
         let key = ResourceKey::Resource(self.key.resource);
         let resource = ByKey { blueprints: self.blueprints, key }.load(connection).await?;
+        let beside = resource.beside().filter(|_| self.key.of == Redeclared::Beside);
+        let corrected = beside.unwrap_or(&resource);
         let project = resource.resource.project_id.as_uuid();
         let name = sqlx::query("SELECT name FROM projects WHERE id = $1")
             .bind(project)
             .fetch_one(&mut *connection)
             .await?
             .try_get("name")?;
-        let version = self.key.version.as_deref().unwrap_or(&resource.blueprint.version);
-        let credential = resource.attempt.cloud_credential_id().to_string();
-        let named = (resource.blueprint.slug.as_str(), Some(version), Some(credential.as_str()));
-        let declared = snapshot(connection, Some(project), named).await?;
+        let version = self.key.version.as_deref().unwrap_or(&corrected.blueprint.version);
+        let credential = corrected.attempt.cloud_credential_id().to_string();
+        let named = (corrected.blueprint.slug.as_str(), Some(version), Some(credential.as_str()));
+        let mut declared = snapshot(connection, Some(project), named).await?;
+        if self.key.of == Redeclared::WithSurge {
+            let hostname = surge::hostname(&resource.resource.handle, resource.latest + 1);
+            let holders = holders(connection, project, &[&hostname]).await?;
+            declared.holder = holders.get(&hostname).copied();
+        }
         Ok(RedeclareSnapshot { resource, project: name, declared })
     }
+}
+
+async fn lock_project_of(connection: &mut Connection, resource: ResourceId) -> Result<(), Failure> {
+    sqlx::query(sql!(
+        "SELECT id FROM projects WHERE id = \
+         (SELECT r.project_id FROM resources r WHERE r.id = $1)",
+        for_update
+    ))
+    .bind(resource.as_uuid())
+    .fetch_optional(connection)
+    .await?;
+    Ok(())
 }
 
 /// What is found of blueprint, version and credential, for this project.
@@ -145,17 +172,21 @@ async fn placement(
     }
 }
 
+/// The resources that have the handles, or whose nodes have them as their names.
 async fn holders(
     connection: &mut Connection,
     project: Uuid,
-    keys: &[&DeclareKey],
+    handles: &[&str],
 ) -> Result<BTreeMap<String, Uuid>, sqlx::Error> {
-    let given: Vec<Value> = keys.iter().map(|key| json!({ "handle": key.handle })).collect();
+    let given: Vec<Value> = handles.iter().map(|handle| json!({ "handle": handle })).collect();
     let found = sqlx::query(concat!(
-        "SELECT r.handle, r.id FROM resources r WHERE r.project_id = $2 AND r.deleted_at IS NULL \
-         AND r.handle IN (SELECT given.handle FROM ",
+        "WITH wanted AS (SELECT given.handle FROM ",
         rows_from_json!(handle: text),
-        ")"
+        ") SELECT r.handle, r.id FROM wanted JOIN resources r ON r.handle = wanted.handle \
+         WHERE r.project_id = $2 AND r.deleted_at IS NULL \
+         UNION ALL SELECT a.hostname AS handle, a.resource_id AS id FROM wanted \
+         JOIN provisioned_resources a ON a.hostname = wanted.handle \
+         WHERE a.project_id = $2 AND a.status <> 'Deleted'"
     ))
     .bind(Json(given))
     .bind(project)

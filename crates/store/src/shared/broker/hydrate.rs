@@ -5,14 +5,17 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use slipway_core::broker::attempt::{Correction, ProvisionedResource, StoredAttempt};
 use slipway_core::broker::resource::Resource;
+use slipway_core::broker::surge::Surge;
 use slipway_core::catalog::parameters::ParameterValues;
 use slipway_core::ids::{
     BlueprintVersionId, BootstrapTokenId, CloudCredentialId, DeletionId, Partition, ProjectId,
     ProvisionedResourceId, ResourceId, Revision,
 };
-use slipway_core::text::{Handle, Labels};
+use slipway_core::text::{Handle, Labels, Reason};
+use sqlx::Row as _;
 use uuid::Uuid;
 
+use super::deletion::hydrate::duration;
 use super::{Row, rows};
 use crate::fault::Fault;
 
@@ -25,10 +28,35 @@ pub(crate) fn resource(row: &Row) -> Result<Resource, Fault> {
         labels: rows::json::<Labels>(row, "r_labels")?,
         revision: Revision(rows::get(row, "r_revision")?),
         deletion_id: rows::get::<Option<Uuid>>(row, "r_deletion_id")?.map(DeletionId::new),
+        surge: surge(row)?,
         deleted_at: rows::time_or_null(row, "r_deleted_at")?,
         created_at: rows::time(row, "r_created_at")?,
         updated_at: rows::time(row, "r_updated_at")?,
     })
+}
+
+/// The two attempts of a resource that has two, the first one in use when that began.
+pub(crate) fn pair(row: &Row) -> Result<Option<[Uuid; 2]>, sqlx::Error> {
+    let from: Option<Uuid> = row.try_get("r_surge_from")?;
+    let to: Option<Uuid> = row.try_get("r_surge_to")?;
+    Ok(from.zip(to).map(|(from, to)| [from, to]))
+}
+
+fn surge(row: &Row) -> Result<Option<Surge>, Fault> {
+    let Some(to) = rows::get::<Option<Uuid>>(row, "r_surge_to")? else { return Ok(None) };
+    let reason: String = rows::get(row, "r_surge_reason")?;
+    let reason =
+        Reason::parse(&reason).map_err(|error| Fault::new("r_surge_reason", error.problem))?;
+    Ok(Some(Surge {
+        from: ProvisionedResourceId::new(rows::get(row, "r_surge_from")?),
+        to: ProvisionedResourceId::new(to),
+        requested_by: rows::get(row, "r_surge_by")?,
+        requested_at: rows::time(row, "r_surge_at")?,
+        reason,
+        retention: duration(rows::get(row, "r_surge_retention")?),
+        deletion_id: rows::get::<Option<Uuid>>(row, "r_surge_deletion_id")?.map(DeletionId::new),
+        aborted: rows::get::<i32>(row, "r_surge_aborted")? != 0,
+    }))
 }
 
 pub(crate) fn attempt(row: &Row) -> Result<ProvisionedResource, Fault> {
@@ -48,6 +76,8 @@ pub(crate) fn attempt(row: &Row) -> Result<ProvisionedResource, Fault> {
             .map(BootstrapTokenId::new),
         parameter_values: ParameterValues::from_stored(values),
         partition: Partition::new(rows::get(row, "a_partition")?),
+        in_use: rows::get::<i32>(row, "a_in_use")? != 0,
+        hostname: rows::get(row, "a_hostname")?,
         correction: correction(row)?,
         deletion_requested_at: rows::time_or_null(row, "a_deletion_requested_at")?,
         unsettled_since: rows::time(row, "a_unsettled_since")?,

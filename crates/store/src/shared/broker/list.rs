@@ -14,6 +14,7 @@ use serde_json::json;
 use slipway_app::broker::port::{Blocked, ResourceFilter};
 use slipway_app::ports::store::{CorruptRow, Page};
 use slipway_core::blocker::BlockerCode;
+use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::catalog::label::LabelSelector;
 use slipway_core::ids::{ProjectId, ProvisionedResourceId, ResourceId};
 use sqlx::types::Json;
@@ -83,7 +84,7 @@ pub(crate) async fn resource_named(
         " JOIN resources r ON r.project_id = given.project_id AND r.handle = given.handle \
          AND r.deleted_at IS NULL JOIN provisioned_resources a ON a.resource_id = r.id \
          WHERE a.attempt = (SELECT max(latest.attempt) FROM provisioned_resources latest \
-         WHERE latest.resource_id = r.id)"
+         WHERE latest.resource_id = r.id AND latest.in_use <> 0)"
     ))
     .bind(Json(given.collect::<Vec<_>>()))
     .fetch_all(&mut *connection)
@@ -108,7 +109,7 @@ async fn hydrated(
     Ok(loaded
         .into_iter()
         .map(|(id, loaded)| {
-            loaded.map_err(|fault| CorruptRow {
+            loaded.map(ResourceSnapshot::shown).map_err(|fault| CorruptRow {
                 id: id.as_uuid(),
                 resource_id: resources.get(&id).copied(),
                 reason: fault.to_string(),
@@ -180,7 +181,7 @@ pub(crate) fn statement(
     let mut query: QueryBuilder<Db> = QueryBuilder::new("SELECT a.id, r.id AS resource_id FROM ");
     query.push(from).push(
         " WHERE a.attempt = (SELECT max(latest.attempt) FROM provisioned_resources latest \
-         WHERE latest.resource_id = r.id)",
+         WHERE latest.resource_id = r.id AND latest.in_use <> 0)",
     );
     let after = after(page);
     /// Only this value of the column, in the order of the id, after the cursor.
@@ -254,7 +255,10 @@ fn push_filters(
     }
     if let Some(blocked) = filter.blocked.filter(|_| !matches!(walk, Walk::Attempts(_))) {
         query
-            .push(" AND (EXISTS (SELECT 1 FROM blockers k WHERE k.subject_id = a.id AND k.subject_kind = ")
+            .push(
+                " AND (EXISTS (SELECT 1 FROM blockers k \
+             WHERE k.subject_id IN (a.id, r.surge_from, r.surge_to) AND k.subject_kind = ",
+            )
             .push_bind(ProvisionedResourceId::KIND);
         if let Blocked::By(code) = blocked {
             query.push(" AND k.code = ").push_bind(code.as_str());
@@ -320,9 +324,22 @@ async fn blocked_attempts(
              JOIN provisioned_resources a ON a.partition = c.id AND a.due_at < $1 \
              WHERE c.deleted_at IS NULL LIMIT $2",
         );
-        found.extend(query.bind(before).bind(limit()).fetch_all(connection).await?);
+        found.extend(query.bind(before).bind(limit()).fetch_all(&mut *connection).await?);
     }
-    Ok(IdList(found.iter().map(|row| row.try_get("subject_id")).collect::<Result<_, _>>()?))
+    let found = found.iter().map(|row| row.try_get("subject_id"));
+    let mut found = IdList(found.collect::<Result<_, _>>()?);
+    if !found.0.is_empty() && few(found.0.len()) {
+        // What blocks one of two attempts blocks their resource.
+        let others = sqlx::query(sql!(
+            "SELECT r.surge_from, r.surge_to FROM provisioned_resources a \
+             JOIN resources r ON r.id = a.resource_id AND r.surge_to IS NOT NULL WHERE a.id ",
+            (one_of "$1")
+        ));
+        for row in others.bind(found.clone()).fetch_all(connection).await? {
+            found.0.extend([row.try_get::<Uuid, _>("surge_from")?, row.try_get("surge_to")?]);
+        }
+    }
+    Ok(found)
 }
 
 /// Whether resources may inherit a matching label. This reads every project, of which

@@ -48,7 +48,7 @@ pub(crate) async fn staying(
     let found = sqlx::query(
         "SELECT a.id FROM resources r JOIN provisioned_resources a ON a.resource_id = r.id \
          AND a.attempt = (SELECT max(n.attempt) FROM provisioned_resources n \
-            WHERE n.resource_id = r.id) \
+            WHERE n.resource_id = r.id AND n.in_use <> 0) \
          LEFT JOIN deletions d ON d.id = r.deletion_id \
          WHERE r.project_id = $1 AND r.deleted_at IS NULL \
          AND (d.id IS NULL OR d.kind = 'provisioned_resource' OR (d.kind = 'project' \
@@ -75,7 +75,7 @@ pub(crate) async fn lock_members(
     let found = sqlx::query(
         "SELECT a.id FROM resources r JOIN provisioned_resources a ON a.resource_id = r.id \
          AND a.attempt = (SELECT max(n.attempt) FROM provisioned_resources n \
-            WHERE n.resource_id = r.id) WHERE r.deletion_id = $1 ORDER BY r.id",
+            WHERE n.resource_id = r.id AND n.in_use <> 0) WHERE r.deletion_id = $1 ORDER BY r.id",
     )
     .bind(deletion.as_uuid())
     .fetch_all(connection)

@@ -44,14 +44,16 @@ pub(crate) async fn resource_load(
         "SELECT a.id FROM provisioned_resources a WHERE a.resource_id ",
         (one_of "$1"),
         " AND NOT EXISTS (SELECT 1 FROM provisioned_resources b \
-         WHERE b.resource_id = a.resource_id AND b.attempt > a.attempt) ORDER BY a.id"
+         WHERE b.resource_id = a.resource_id AND b.attempt > a.attempt AND b.in_use <> 0) \
+         AND a.in_use <> 0 ORDER BY a.id"
     ))
     .bind(list)
     .fetch_all(&mut *connection)
     .await?;
     let attempts = current.iter().map(|row| row.try_get("id").map(ProvisionedResourceId::new));
     let attempts: Vec<_> = attempts.collect::<Result<_, _>>()?;
-    attempt_load(connection, (blueprints, &attempts)).await
+    let loaded = attempt_load(connection, (blueprints, &attempts)).await?;
+    Ok(loaded.into_iter().map(|one| one.map(ResourceSnapshot::shown)).collect())
 }
 
 pub(crate) async fn resource_fetch(
@@ -59,7 +61,7 @@ pub(crate) async fn resource_fetch(
     (blueprints, id): (&Blueprints, ResourceId),
 ) -> Result<Option<ResourceSnapshot>, Failure> {
     let current = sqlx::query(
-        "SELECT id FROM provisioned_resources WHERE resource_id = $1 \
+        "SELECT id FROM provisioned_resources WHERE resource_id = $1 AND in_use <> 0 \
          ORDER BY attempt DESC LIMIT 1",
     )
     .bind(id.as_uuid())
@@ -73,6 +75,9 @@ pub(crate) async fn resource_fetch(
     loaded
         .into_iter()
         .next()
-        .map(|(id, loaded)| loaded.map_err(|fault| Failure::Corrupt { id: id.as_uuid(), fault }))
+        .map(|(id, loaded)| {
+            let loaded = loaded.map(ResourceSnapshot::shown);
+            loaded.map_err(|fault| Failure::Corrupt { id: id.as_uuid(), fault })
+        })
         .transpose()
 }

@@ -57,11 +57,18 @@ macro_rules! attempts_sql {
              a.abandoned_at AS a_abandoned_at, a.kept_outside AS a_kept_outside, \
              a.next_blueprint_version_id AS a_next_blueprint_version_id, \
              a.next_parameter_values AS a_next_parameter_values, \
+             a.in_use AS a_in_use, a.hostname AS a_hostname, \
+             (SELECT max(n.attempt) FROM provisioned_resources n \
+                WHERE n.resource_id = a.resource_id) AS a_latest, \
              a.failures AS a_failures, a.due_at AS a_due_at, a.claim_token AS a_claim_token, \
              a.revision AS a_revision, a.created_at AS a_created_at, \
              a.updated_at AS a_updated_at, r.project_id AS r_project_id, \
              r.handle AS r_handle, r.labels AS r_labels, r.revision AS r_revision, \
              r.deletion_id AS r_deletion_id, r.deleted_at AS r_deleted_at, \
+             r.surge_from AS r_surge_from, r.surge_to AS r_surge_to, r.surge_by AS r_surge_by, \
+             r.surge_at AS r_surge_at, r.surge_reason AS r_surge_reason, \
+             r.surge_retention AS r_surge_retention, \
+             r.surge_deletion_id AS r_surge_deletion_id, r.surge_aborted AS r_surge_aborted, \
              r.created_at AS r_created_at, r.updated_at AS r_updated_at \
              FROM provisioned_resources a JOIN resources r ON r.id = a.resource_id \
              WHERE a.id ",
@@ -79,16 +86,23 @@ pub(crate) async fn load(
     if ids.is_empty() {
         return Ok(Vec::new());
     }
-    let list: IdList = ids.iter().map(|id| id.as_uuid()).collect();
+    let mut list: IdList = ids.iter().map(|id| id.as_uuid()).collect();
+    let mut attempts =
+        sqlx::query(attempts_sql!()).bind(list.clone()).fetch_all(&mut *connection).await?;
+    let others = others(&attempts)?;
+    if !others.0.is_empty() {
+        let query = sqlx::query(attempts_sql!()).bind(others.clone());
+        attempts.extend(query.fetch_all(&mut *connection).await?);
+        list.0.extend(others.0);
+    }
     let nodes = sqlx::query(concat!(
         "SELECT ",
         node_columns!(),
         sql!(" FROM nodes WHERE provisioned_resource_id ", (one_of "$1"))
     ))
-    .bind(list.clone())
+    .bind(list)
     .fetch_all(&mut *connection)
     .await?;
-    let attempts = sqlx::query(attempts_sql!()).bind(list).fetch_all(&mut *connection).await?;
     let versions = versions_of(blueprints, connection, &attempts).await?;
     let facts = Facts::of(connection, &attempts, &versions).await?;
     load_related(connection, ids, &nodes, &attempts, versions, facts).await
@@ -119,6 +133,19 @@ impl Facts {
     fn none() -> Self {
         Self { providers: Providers::default(), read_as: ReadAs::none() }
     }
+}
+
+/// The second attempts of resources that have two, as far as they are not among these.
+fn others(attempts: &[Row]) -> Result<IdList, sqlx::Error> {
+    let mut known = BTreeSet::new();
+    let mut pairs = Vec::new();
+    for row in attempts {
+        let id: Uuid = row.try_get("a_id")?;
+        known.insert(id);
+        pairs.extend(hydrate::pair(row)?.filter(|pair| pair.contains(&id)));
+    }
+    let others: BTreeSet<Uuid> = pairs.into_iter().flatten().collect();
+    Ok(IdList(others.difference(&known).copied().collect()))
 }
 
 /// Whether its composite is rendered from the facts of a cloud.
@@ -165,12 +192,17 @@ fn named(attempts: &[Row], column: &str) -> Result<BTreeSet<Uuid>, sqlx::Error> 
 ///
 /// The lock of the attempt keeps claims out: a claim that was current when it
 /// was read is still current when the decision is written.
+///
+/// `others` are the second attempts of resources that have two, see [`others_of`]: a
+/// decision about one may write the other.
 pub(crate) async fn load_locked(
     blueprints: &Blueprints,
     connection: &mut Connection,
     ids: &[ProvisionedResourceId],
+    others: &[Uuid],
 ) -> Result<Vec<(ProvisionedResourceId, Loaded)>, sqlx::Error> {
-    let list: IdList = ids.iter().map(|id| id.as_uuid()).collect();
+    let list = ids.iter().map(|id| id.as_uuid()).chain(others.iter().copied());
+    let list: IdList = list.collect::<BTreeSet<_>>().into_iter().collect();
     let nodes = sqlx::query(concat!(
         "SELECT ",
         node_columns!(),
@@ -206,7 +238,9 @@ async fn load_related(
     let named = |column: &str| named(attempts, column);
     let placements = placements(connection, named("a_project_id")?).await?;
     let tokens = tokens(connection, named("a_bootstrap_token_id")?).await?;
-    let deletions = deletions(connection, named("r_deletion_id")?).await?;
+    let mut marked = named("r_deletion_id")?;
+    marked.extend(named("r_surge_deletion_id")?);
+    let deletions = deletions(connection, marked).await?;
     let mut blockers = blockers(connection, named("a_id")?).await?;
     let mut nodes = last_nodes(nodes)?;
     let around = RelatedRows { versions, facts, placements, tokens, deletions };
@@ -219,9 +253,42 @@ async fn load_related(
         let loaded = node.and_then(|node| around.snapshot(row, node, blockers?));
         snapshots.insert(id, loaded.map_err(|fault| named_fault(row, in_teardown(row, fault))));
     }
+    let pairs: Vec<[Uuid; 2]> = attempts
+        .iter()
+        .filter_map(|row| hydrate::pair(row).transpose())
+        .collect::<Result<_, _>>()?;
+    for [from, to] in pairs {
+        pair_up(&mut snapshots, from, to);
+    }
     let loaded =
         ids.iter().filter_map(|id| Some((*id, snapshots.remove(&id.as_uuid())?))).collect();
     Ok(loaded)
+}
+
+/// Shows each of two attempts the other one. A fault of one is a fault of both: no decision
+/// about a resource is made from half of it.
+fn pair_up(snapshots: &mut HashMap<Uuid, Loaded>, from: Uuid, to: Uuid) {
+    let (Some(one), Some(two)) = (snapshots.get(&from), snapshots.get(&to)) else { return };
+    let alone = |one: &ResourceSnapshot| Box::new(ResourceSnapshot { other: None, ..one.clone() });
+    let (first, second) = match (one, two) {
+        (Ok(one), Ok(two)) => (alone(one), alone(two)),
+        (Err(fault), Ok(_)) => {
+            let fault = fault.clone();
+            drop(snapshots.insert(to, Err(fault)));
+            return;
+        }
+        (Ok(_), Err(fault)) => {
+            let fault = fault.clone();
+            drop(snapshots.insert(from, Err(fault)));
+            return;
+        }
+        (Err(_), Err(_)) => return,
+    };
+    for (id, other) in [(from, second), (to, first)] {
+        if let Some(Ok(snapshot)) = snapshots.get_mut(&id) {
+            snapshot.other = Some(other);
+        }
+    }
 }
 
 /// A person looks for the resource by its handle.
@@ -268,6 +335,10 @@ impl RelatedRows {
             let token = attempt.bootstrap_token_id();
             return Err(token.map_or(fault.clone(), |id| fault.in_row(format_args!("token {id}"))));
         }
+        // One of two attempts may go while the resource stays.
+        let own = resource.surge.as_ref().and_then(|surge| surge.deletion_id);
+        let own = found(&self.deletions, own.map(|id| id.as_uuid()))?
+            .filter(|deletion| deletion.target == attempt.id().into());
         let deletion = resource.deletion_id.map(|id| id.as_uuid());
         let project = attempt.project_id().as_uuid();
         let credential = attempt.cloud_credential_id().as_uuid();
@@ -288,7 +359,12 @@ impl RelatedRows {
             token,
             presented: None,
             node,
-            deletion: found(&self.deletions, deletion)?,
+            deletion: match own {
+                Some(own) => Some(own),
+                None => found(&self.deletions, deletion)?,
+            },
+            latest: rows::get(row, "a_latest")?,
+            other: None,
             blockers,
             claim_token: ClaimToken(rows::get(row, "a_claim_token")?),
             failures: rows::get(row, "a_failures")?,

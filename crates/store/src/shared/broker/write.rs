@@ -13,6 +13,7 @@ use slipway_core::commit::Release;
 use slipway_core::ids::Revision;
 use slipway_core::subject::LoopKind;
 use slipway_core::{ErrorKind, Refusal};
+use slipway_durable::claim::micros;
 use sqlx::Row as _;
 use uuid::Uuid;
 
@@ -54,6 +55,7 @@ struct AttemptPatch<'a> {
     unsettled_since: Option<JsonTime>,
     absence_proven_at: Option<JsonTime>,
     abandoned_at: Option<JsonTime>,
+    in_use: Option<i32>,
     next_blueprint_version_id: Option<Uuid>,
     #[serde(skip_serializing_if = "Option::is_none")]
     next_parameter_values: Option<&'a ParameterValues>,
@@ -90,6 +92,7 @@ impl<'a> Writes<'a> {
                 patch.unsettled_since = Some(attempt.unsettled_since().into());
                 patch.absence_proven_at = attempt.absence_proven_at().map(Into::into);
                 patch.abandoned_at = attempt.abandoned_at().map(Into::into);
+                patch.in_use = Some(i32::from(attempt.is_in_use()));
                 let next = attempt.correction();
                 patch.next_blueprint_version_id =
                     next.map(|next| next.blueprint_version_id.as_uuid());
@@ -179,6 +182,14 @@ fn handle_taken(resource: &Resource) -> Refusal {
 const RESOURCES_UPDATE: RowSet<Resource> = update_rows!(dated, "resources" by id, |resource: &Resource| {
     labels: json = resource.labels,
     deletion_id: uuid = resource.deletion_id,
+    surge_from: uuid = resource.surge.as_ref().map(|surge| surge.from),
+    surge_to: uuid = resource.surge.as_ref().map(|surge| surge.to),
+    surge_by: text = resource.surge.as_ref().map(|surge| &surge.requested_by),
+    surge_at: time = resource.surge.as_ref().map(|surge| surge.requested_at),
+    surge_reason: text = resource.surge.as_ref().map(|surge| surge.reason.as_str()),
+    surge_retention: bigint = resource.surge.as_ref().map(|surge| micros(surge.retention)),
+    surge_deletion_id: uuid = resource.surge.as_ref().and_then(|surge| surge.deletion_id),
+    surge_aborted: integer = resource.surge.as_ref().map(|surge| i32::from(surge.aborted)),
     deleted_at: time = resource.deleted_at,
 });
 
@@ -201,6 +212,8 @@ const ATTEMPTS_INSERT: RowSet<ProvisionedResource> = insert_rows!(plain, "provis
     created_at: time = attempt.created_at(),
     updated_at: time = attempt.updated_at(),
     partition: uuid = attempt.partition(),
+    in_use: integer = i32::from(attempt.is_in_use()),
+    hostname: text = attempt.hostname(),
 });
 
 /// Names the revision if the aggregate is written; takes further assignments, each
@@ -228,6 +241,7 @@ macro_rules! patch {
                 THEN provisioned_resources.absence_proven_at ELSE given.absence_proven_at END, \
              abandoned_at = CASE WHEN given.revision IS NULL \
                 THEN provisioned_resources.abandoned_at ELSE given.abandoned_at END, \
+             in_use = coalesce(given.in_use, provisioned_resources.in_use), \
              next_blueprint_version_id = coalesce(given.next_blueprint_version_id, \
                 provisioned_resources.next_blueprint_version_id), \
              next_parameter_values = coalesce(given.next_parameter_values, \
@@ -257,6 +271,7 @@ macro_rules! patch {
                 unsettled_since: time,
                 absence_proven_at: time,
                 abandoned_at: time,
+                in_use: integer,
                 next_blueprint_version_id: uuid,
                 next_parameter_values: json,
                 failed_at: time,

@@ -26,7 +26,7 @@ macro_rules! select_version {
     () => {
         "SELECT id, revision, blueprint_id, version, xrd, composition, parameter_schema, \
          injection_strategy, mesh_role, provider_kinds, install_definitions, own_provider_config, \
-         composition_name, published_at, retired_at, \
+         composition_name, surge, published_at, retired_at, \
          api_group AS v_api_group, api_version AS v_api_version, kind AS v_kind, \
          plural AS v_plural, scope AS v_scope, cloud_tags AS v_cloud_tags \
          FROM blueprint_versions "
@@ -126,6 +126,7 @@ fn version(row: &Row) -> Result<PublishedVersion, Fault> {
             mesh_role: rows::member(row, "mesh_role", MeshRole::parse)?,
             provider_kinds: rows::json(row, "provider_kinds")?,
             install_definitions: rows::get::<i32>(row, "install_definitions")? != 0,
+            surge: rows::get::<i32>(row, "surge")? != 0,
         },
         composite: version_hydrate::composite_definition(row)?,
         own_provider_config: rows::get::<i32>(row, "own_provider_config")? != 0,
@@ -173,6 +174,7 @@ const VERSION_INSERT: RowSet<PublishedVersion> = insert_rows!(guarded, "blueprin
     install_definitions: integer = i32::from(version.content.install_definitions),
     own_provider_config: integer = i32::from(version.own_provider_config),
     composition_name: text = version.composition_name,
+    surge: integer = i32::from(version.content.surge),
 });
 
 fn composite(version: &PublishedVersion) -> Option<&CompositeType> {

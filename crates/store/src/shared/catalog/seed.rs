@@ -81,8 +81,8 @@ async fn blueprint(
     // that install them on a cluster.
     sqlx::query(
         "INSERT INTO blueprint_versions (id, blueprint_id, version, xrd, composition, \
-         parameter_schema, injection_strategy, mesh_role, provider_kinds) \
-         VALUES ($1, $2, $3, '', '', $4, $5, $6, $7) ON CONFLICT DO NOTHING",
+         parameter_schema, injection_strategy, mesh_role, provider_kinds, surge) \
+         VALUES ($1, $2, $3, '', '', $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING",
     )
     .bind(version.id.as_uuid())
     .bind(blueprint)
@@ -91,6 +91,7 @@ async fn blueprint(
     .bind(version.injection_strategy.as_str())
     .bind(version.mesh_role.as_str())
     .bind(Json(&version.provider_kinds))
+    .bind(i32::from(version.surge))
     .execute(connection)
     .await?;
     Ok(())

@@ -18,7 +18,7 @@ macro_rules! select_versions {
          v.version AS v_version, b.engine AS v_engine, v.api_group AS v_api_group, \
          v.api_version AS v_api_version, v.kind AS v_kind, v.plural AS v_plural, \
          v.scope AS v_scope, v.cloud_tags AS v_cloud_tags, \
-         v.own_provider_config AS v_own_provider_config, \
+         v.own_provider_config AS v_own_provider_config, v.surge AS v_surge, \
          v.composition_name AS v_composition_name, \
          v.parameter_schema AS v_parameter_schema, \
          v.injection_strategy AS v_injection_strategy, v.mesh_role AS v_mesh_role, \
@@ -41,6 +41,7 @@ pub(crate) fn blueprint_version(row: &Row) -> Result<BlueprintVersion, Fault> {
         cloud_tags,
         own_provider_config: rows::get::<i32>(row, "v_own_provider_config")? != 0,
         composition_name: rows::get(row, "v_composition_name")?,
+        surge: rows::get::<i32>(row, "v_surge")? != 0,
         parameter_schema: rows::json::<ParameterSchema>(row, "v_parameter_schema")?,
         injection_strategy: rows::member(row, "v_injection_strategy", InjectionStrategy::parse)?,
         mesh_role: rows::member(row, "v_mesh_role", MeshRole::parse)?,

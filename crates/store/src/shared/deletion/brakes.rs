@@ -99,6 +99,19 @@ pub(crate) async fn count(
     .fetch_one(&mut *connection)
     .await?;
     let (lately, lately_in_project): (i64, i64) = (row.try_get("lately")?, row.try_get("here")?);
+    // A replacement that makes the new attempt first has no deletion before that is Ready.
+    let surges = sqlx::query(
+        "SELECT count(*) AS lately, \
+         CAST(coalesce(sum(CASE WHEN project_id = $3 THEN 1 ELSE 0 END), 0) AS BIGINT) AS here \
+         FROM resources WHERE surge_by = $1 AND surge_at > $2 AND surge_deletion_id IS NULL",
+    )
+    .bind(format!("key:{}", caller.name))
+    .bind(Micros::from(since))
+    .bind(project.map(ProjectId::as_uuid))
+    .fetch_one(&mut *connection)
+    .await?;
+    let lately = lately + surges.try_get::<i64, _>("lately")?;
+    let lately_in_project = lately_in_project + surges.try_get::<i64, _>("here")?;
     let limits = caller.limits;
     // Fewer than that are never half of a project, so a large one is not counted for them.
     let few = subject.kind == SubjectKind::Resource && lately_in_project + 1 < HALF_LEAST;

@@ -92,7 +92,9 @@ macro_rules! resources_sql {
     ($condition:literal) => {
         concat!(
             "SELECT r.id, r.handle, a.attempt, a.xr_name, a.blueprint_version_id, \
-             n.id AS node_id, n.hostname FROM resources r \
+             n.id AS node_id, n.hostname, a.in_use, \
+             CASE WHEN a.id = r.surge_from OR a.id = r.surge_to THEN 1 ELSE 0 END AS is_paired \
+             FROM resources r \
              LEFT JOIN provisioned_resources a ON a.resource_id = r.id \
              LEFT JOIN nodes n ON n.provisioned_resource_id = a.id AND n.deregistered_at IS NULL \
              WHERE ",
@@ -112,22 +114,41 @@ async fn resources(
     reading: &mut Reading,
 ) -> Result<(), Failure> {
     let found = sqlx::query(statement).bind(id).fetch_all(connection).await?;
-    let mut found = found.iter().peekable();
-    while let Some(row) = found.next() {
+    let mut of_one = Vec::new();
+    for (index, row) in found.iter().enumerate() {
+        of_one.push(row);
         let id: Uuid = row.try_get(0)?;
-        if let Some(next) = found.peek()
-            && next.try_get::<Uuid, _>(0)? == id
-        {
-            continue;
+        match found.get(index + 1) {
+            Some(next) if next.try_get::<Uuid, _>(0)? == id => {}
+            _ => one(id, &std::mem::take(&mut of_one), reading)?,
         }
-        let node: Option<Uuid> = row.try_get(5)?;
-        reading.members.push(Member {
-            subject: Subject { kind: SubjectKind::Resource, id },
-            name: row.try_get(1)?,
-            attempt: row.try_get(2)?,
-            nodes: node.into_iter().collect(),
-            protected: None,
-        });
+    }
+    Ok(())
+}
+
+/// A resource from the rows of its attempts: the current one, or both if it has two.
+fn one(id: Uuid, attempts: &[&Row], reading: &mut Reading) -> Result<(), Failure> {
+    let mut going = Vec::new();
+    let mut current = None;
+    for row in attempts {
+        if row.try_get::<i32, _>("is_paired")? == 1 {
+            going.push(*row);
+        }
+        if row.try_get::<Option<i32>, _>("in_use")? != Some(0) {
+            current = Some(*row);
+        }
+    }
+    let going = if going.is_empty() { current.into_iter().collect() } else { going };
+    let Some(last) = going.last() else { return Ok(()) };
+    let mut member = Member {
+        subject: Subject { kind: SubjectKind::Resource, id },
+        name: last.try_get(1)?,
+        attempt: last.try_get(2)?,
+        nodes: Vec::new(),
+        protected: None,
+    };
+    for row in going {
+        member.nodes.extend(row.try_get::<Option<Uuid>, _>(5)?);
         let version: Option<Uuid> = row.try_get(4)?;
         reading.resources.push(ResourceRow {
             version: version.unwrap_or_default(),
@@ -135,6 +156,7 @@ async fn resources(
             node: row.try_get(6)?,
         });
     }
+    reading.members.push(member);
     Ok(())
 }
 

@@ -216,8 +216,9 @@ const fn users(kind: SubjectKind) -> Option<&'static str> {
             "SELECT r.id, 'resource ' || r.handle AS name FROM provisioned_resources a \
              JOIN resources r ON r.id = a.resource_id WHERE a.id = $2 \
              AND (r.deletion_id IS NULL OR r.deletion_id <> $1 OR r.deleted_at IS NULL) \
-             AND NOT EXISTS (SELECT 1 FROM provisioned_resources n \
-                WHERE n.resource_id = a.resource_id AND n.attempt > a.attempt)"
+             AND a.in_use <> 0 AND NOT EXISTS (SELECT 1 FROM provisioned_resources n \
+                WHERE n.resource_id = a.resource_id AND n.attempt > a.attempt \
+                AND n.in_use <> 0)"
         )),
         _ => None,
     }

@@ -1,0 +1,12 @@
+DROP INDEX provisioned_resources_hostname_index;
+DROP INDEX resources_surge_by_index;
+ALTER TABLE provisioned_resources DROP COLUMN hostname;
+ALTER TABLE provisioned_resources DROP COLUMN in_use;
+ALTER TABLE resources DROP COLUMN surge_aborted;
+ALTER TABLE resources DROP COLUMN surge_deletion_id;
+ALTER TABLE resources DROP COLUMN surge_retention;
+ALTER TABLE resources DROP COLUMN surge_reason;
+ALTER TABLE resources DROP COLUMN surge_at;
+ALTER TABLE resources DROP COLUMN surge_by;
+ALTER TABLE resources DROP COLUMN surge_to;
+ALTER TABLE resources DROP COLUMN surge_from;

@@ -1,0 +1,1 @@
+ALTER TABLE blueprint_versions DROP COLUMN surge;

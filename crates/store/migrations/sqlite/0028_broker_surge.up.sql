@@ -1,0 +1,25 @@
+-- Two attempts of one resource at once: the new one becomes Ready before the old one goes.
+
+-- Which attempt replaces which, who asked for it and why. Set exactly while both are there;
+-- the last two say how the teardown of one of them goes.
+ALTER TABLE resources ADD COLUMN surge_from BLOB;
+ALTER TABLE resources ADD COLUMN surge_to BLOB;
+ALTER TABLE resources ADD COLUMN surge_by TEXT;
+ALTER TABLE resources ADD COLUMN surge_at INTEGER;
+ALTER TABLE resources ADD COLUMN surge_reason TEXT;
+-- In microseconds.
+ALTER TABLE resources ADD COLUMN surge_retention INTEGER;
+ALTER TABLE resources ADD COLUMN surge_deletion_id BLOB;
+ALTER TABLE resources ADD COLUMN surge_aborted INTEGER;
+-- 0 for an attempt that was made beside the one in use and did not replace it (yet). The
+-- attempt of a resource is the one in use with the highest number.
+ALTER TABLE provisioned_resources ADD COLUMN in_use INTEGER NOT NULL DEFAULT 1;
+-- What its node is called, for as long as it exists; null means the handle of the resource.
+ALTER TABLE provisioned_resources ADD COLUMN hostname TEXT;
+
+-- The brake counts the replacements whose old attempt is still to go.
+CREATE INDEX resources_surge_by_index ON resources (surge_by, surge_at)
+    WHERE surge_by IS NOT NULL;
+-- Nobody declares a handle that a node has as its name.
+CREATE INDEX provisioned_resources_hostname_index
+    ON provisioned_resources (project_id, hostname) WHERE hostname IS NOT NULL;
