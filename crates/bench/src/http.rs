@@ -54,11 +54,7 @@ impl Http {
             },
             loops: Arc::new(NoLoops),
             metrics: Arc::new(Metrics::with_loops().0),
-            streams: EventStreams::new(
-                context.clone(),
-                StreamLimits::default(),
-                stopping.clone(),
-            ),
+            streams: EventStreams::new(context.clone(), StreamLimits::default(), stopping.clone()),
             key_rates: Arc::new(RateLimits::of_keys(UNLIMITED)),
             node_rates: Arc::new(RateLimits::of_nodes(UNLIMITED)),
             context,

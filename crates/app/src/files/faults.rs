@@ -25,11 +25,7 @@ pub async fn record(
 }
 
 /// The faults of a source; refused if there is no such source.
-pub async fn faults(
-    context: &Context,
-    caller: &Caller,
-    source: &str,
-) -> Result<Vec<Fault>, Error> {
+pub async fn faults(context: &Context, caller: &Caller, source: &str) -> Result<Vec<Fault>, Error> {
     authorise(caller, Operation::SourceRead)?;
     check_source(source)?;
     let files = &context.stores.files;

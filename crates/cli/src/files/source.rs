@@ -31,7 +31,7 @@ pub enum SourceCommand {
     },
 }
 
-pub(crate) const EXAMPLES: &[&str] = 
+pub(crate) const EXAMPLES: &[&str] =
     &["slipway source list", "slipway source get shop", "slipway source faults shop"];
 
 impl Row for ApplySource {
@@ -91,11 +91,11 @@ pub(crate) async fn run(session: &mut Session<'_>, command: SourceCommand) -> Re
 
 /// A line for each fault; none on a server that is older than this command.
 async fn faults(session: &Session<'_>, source: &str) -> Result<Vec<String>, Error> {
-    let found: Vec<FileFault> =
-        match session.client.get(&["apply-sources", source, "faults"]).await {
-            Err(error) if error.exit() == Exit::NotFound => Vec::new(),
-            found => found?,
-        };
+    let found: Vec<FileFault> = match session.client.get(&["apply-sources", source, "faults"]).await
+    {
+        Err(error) if error.exit() == Exit::NotFound => Vec::new(),
+        found => found?,
+    };
     let line = |fault: &FileFault| {
         let line = fault.line.map(|line| format!(":{line}")).unwrap_or_default();
         clean(&format!("{}{line}: {}", fault.file, fault.message))

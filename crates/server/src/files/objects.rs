@@ -2,9 +2,9 @@
 
 use axum::Json;
 use axum::http::StatusCode;
-use slipway_app::files::{apply, kind};
 use slipway_app::files::port::Source;
 use slipway_app::files::read::{self, DeclaredLine};
+use slipway_app::files::{apply, kind};
 use slipway_app::ports::store::Page;
 use slipway_core::error::Refusal;
 use slipway_wire::files::{ApplySource, DeclaredObject, Document, ObjectReference, ReadDocuments};

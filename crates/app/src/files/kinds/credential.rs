@@ -140,11 +140,7 @@ impl FileKind for Assignments {
         Ok(wanted.iter().filter_map(live).collect())
     }
 
-    async fn create(
-        &self,
-        by: Applier<'_>,
-        document: &Document,
-    ) -> Result<Option<Secret>, Error> {
+    async fn create(&self, by: Applier<'_>, document: &Document) -> Result<Option<Secret>, Error> {
         let address = &document.address;
         let found = found(by, std::slice::from_ref(address)).await?;
         let credential = found.get(&key(address)).ok_or_else(|| {

@@ -125,11 +125,7 @@ impl FileKind for Placements {
         Ok(wanted.iter().filter_map(live).collect())
     }
 
-    async fn create(
-        &self,
-        by: Applier<'_>,
-        document: &Document,
-    ) -> Result<Option<Secret>, Error> {
+    async fn create(&self, by: Applier<'_>, document: &Document) -> Result<Option<Secret>, Error> {
         place(by, document, Expected::Any).await?;
         Ok(None)
     }

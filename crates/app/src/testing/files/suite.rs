@@ -11,9 +11,9 @@ use slipway_core::ids::ProjectId;
 use slipway_core::precondition::Expected;
 
 use super::client::{Source, at, caller, context, document, fields, live, version, word};
-use crate::broker::declare::{Declare, declare_all};
 use crate::access::audit;
 use crate::access::port::{AuditFilter, AuditOrder};
+use crate::broker::declare::{Declare, declare_all};
 use crate::catalog::{labels, projects};
 use crate::files::apply::Verdict;
 use crate::files::kind::Document;

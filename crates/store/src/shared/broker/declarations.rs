@@ -44,7 +44,8 @@ pub(crate) async fn decide(
         let together = Together { keys, numbers, rule: &mut *rule };
         match backend.database.transact(together).await {
             Ok(Some(decided)) => {
-                let answered = |(number, one): (_, Result<_, Failure>)| (number, one.map_err(Error::from));
+                let answered =
+                    |(number, one): (_, Result<_, Failure>)| (number, one.map_err(Error::from));
                 outcomes.extend(decided.into_iter().map(answered));
                 continue;
             }
