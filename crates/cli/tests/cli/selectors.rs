@@ -125,8 +125,6 @@ async fn an_update_by_selector_shows_each_difference_and_asks_once() {
     assert_eq!((ended.exit, server.lines().len()), (Exit::Refused, 3), "{ended:?}");
     let ended = server.run(&UPDATE).await;
     assert_eq!((ended.exit, server.lines().len()), (Exit::Usage, 3), "a script says --yes");
-    let both = server.run(&[&UPDATE[..], &["web-1", "--yes"]].concat()).await;
-    assert_eq!((both.exit, server.lines().len()), (Exit::Usage, 3), "one, or a selector");
 }
 
 #[tokio::test]

@@ -4,12 +4,14 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
+use slipway_app::Error;
 use slipway_app::broker::delete;
 use slipway_app::deletion::request::{self, DeleteOptions};
 use slipway_app::files::apply::{self, Draft, Options, Verdict};
 use slipway_app::files::kind::Document;
 use slipway_app::files::read;
 use slipway_app::ports::store::Page;
+use slipway_core::ErrorKind;
 use slipway_core::broker::phase::Phase;
 use slipway_core::catalog::cloud::Cloud;
 use slipway_core::files::document::{Address, DocumentKind};
@@ -78,6 +80,17 @@ fn document(address: Address, tier: Option<&str>, spec: Value) -> Document {
     }
 }
 
+/// On a busy machine a read may wait too long for a connection; only a hanging run does so
+/// again and again.
+async fn patiently<T>(read: impl AsyncFn() -> Result<T, Error>) -> T {
+    loop {
+        match read().await {
+            Err(error) if error.kind() == ErrorKind::Unavailable => {}
+            done => return done.unwrap(),
+        }
+    }
+}
+
 impl Plane<'_> {
     /// Applies everything; whoever lost the answer applies again.
     async fn apply(&mut self, source: &str, documents: &[Document]) {
@@ -129,7 +142,8 @@ impl Plane<'_> {
     async fn found(&self, address: &Address) -> Option<(Uuid, BTreeMap<String, Value>)> {
         let (context, caller) = (&self.world.context, &self.world.caller);
         let wanted = std::slice::from_ref(address);
-        let found = read::documents(context, caller, wanted).await.unwrap().pop().flatten();
+        let read = async || read::documents(context, caller, wanted).await;
+        let found = patiently(read).await.pop().flatten();
         found.filter(|live| !live.leaving).map(|live| (live.subject_id, live.fields))
     }
 
@@ -144,7 +158,8 @@ impl Plane<'_> {
             }
         }
         let page = Page { after: None, limit: 100 };
-        let declared = read::declared(context, caller, source, page).await.unwrap();
+        let read = async || read::declared(context, caller, source, page).await;
+        let declared = patiently(read).await;
         let mut declared: Vec<_> = declared.iter().map(|line| &line.declared.0.address).collect();
         let mut wanted: Vec<_> = documents.iter().map(|document| &document.address).collect();
         declared.sort();

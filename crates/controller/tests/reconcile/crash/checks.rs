@@ -16,6 +16,7 @@ use slipway_core::broker::{deletion_verification, event};
 use slipway_core::deletion::record::DeletionState;
 use slipway_core::ids::{DeletionId, EventId};
 use slipway_core::nodes::node::Node;
+use slipway_core::subject::SubjectKind;
 use uuid::Uuid;
 
 use super::plane::{Plane, mk_register};
@@ -251,11 +252,14 @@ async fn check_deletions(world: &World, events: &[PositionedEvent], wrong: &mut 
     let ids: BTreeSet<_> = of_deletions.iter().map(|event| event.aggregate_id).collect();
     for id in ids {
         let found = world.context.stores.deletion.deletion_fetch(DeletionId::new(id)).await;
-        let state = found.unwrap().unwrap().state;
+        let found = found.unwrap().unwrap();
+        // What is a row of ours goes with the request.
+        let (state, at_once) = (found.state, found.target.kind == SubjectKind::Cloud);
         let own = of_deletions.iter().filter(|event| event.aggregate_id == id);
         let types: Vec<_> = own.map(|event| event.event_type.as_str()).collect();
         let expected: &[&str] = match state {
             DeletionState::Running => &["deletion.Started"],
+            DeletionState::Done if at_once => &["deletion.Done"],
             DeletionState::Done => &["deletion.Started", "deletion.Done"],
             DeletionState::Restored => &["deletion.Started", "deletion.Done", "deletion.Restored"],
             DeletionState::Cancelled => &["deletion.Scheduled", "deletion.Cancelled"],
