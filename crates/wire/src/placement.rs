@@ -13,7 +13,7 @@ pub struct BlueprintDefinitions {
     /// The version that should be installed; none if no version should be any
     /// more. Installed definitions stay all the same.
     pub wanted_version: Option<String>,
-    /// The version that the last observation found there completely.
+    /// The version that the last observation found there; the wanted one only if it is complete.
     pub found_version: Option<String>,
     /// `Pending`, `Applying`, `Established` or `Degraded`.
     pub phase: String,

@@ -106,7 +106,8 @@ pub struct InstalledDefinitions {
     pub blueprint_id: BlueprintId,
     /// The version that the last pass wanted there.
     pub wanted: String,
-    /// The version whose XRD was found there, with every Composition that is needed.
+    /// The version whose XRD was found there; if it is the wanted one, with every Composition
+    /// that is needed.
     pub found: Option<String>,
     pub phase: DefinitionPhase,
     pub problem: Option<String>,

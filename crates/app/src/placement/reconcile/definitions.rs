@@ -135,7 +135,7 @@ impl PlacementReconciler {
         let decision = DefinitionsDecision {
             actions: Vec::new(),
             phase: DefinitionPhase::Degraded,
-            found: None,
+            found: demand.definitions.as_ref().and_then(|before| before.found.clone()),
             problem: Some(problem.to_owned()),
         };
         let mut rule = |demand: &Demand| Ok(rules::record(demand, &decision, &self.actor));

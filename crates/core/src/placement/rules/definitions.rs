@@ -314,14 +314,20 @@ impl View<'_> {
         })
     }
 
-    /// The installed version: that of the XRD, once all Compositions are there. While the XRD
-    /// is still that of another version, what was found before is still there.
+    /// The installed version: that of the XRD, and if it is the wanted one, only once all
+    /// Compositions are there. Composites name theirs by it, so a read that failed changes
+    /// nothing.
     fn found(&self) -> Option<String> {
         let ours = |key| self.seen(key).filter(|seen| self.is_ours(seen));
-        let installed = ours(&self.definitions.definition)?.version.clone()?;
+        let key = &self.definitions.definition;
+        if let Some(DefinitionState::Refused(_) | DefinitionState::Unreadable(_)) =
+            self.observed.objects.get(key)
+        {
+            return self.demand.definitions.as_ref()?.found.clone();
+        }
+        let installed = ours(key)?.version.clone()?;
         if installed != self.demand.version {
-            let before = self.demand.definitions.as_ref()?.found.as_ref();
-            return (before == Some(&installed)).then_some(installed);
+            return Some(installed);
         }
         let own = ours(&self.definitions.composition)?.version.as_ref() == Some(&installed);
         let complete = own && self.definitions.others.iter().all(|key| ours(key).is_some());

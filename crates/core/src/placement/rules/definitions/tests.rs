@@ -175,11 +175,13 @@ fn an_older_version_keeps_its_composition_beside_the_newer_one() {
         DefinitionState::Absent,
     );
     let first = decision(&demand, &definitions, &observed);
-    assert_eq!(first.found, None, "nobody saw it complete");
-    let before = DefinitionsDecision { found: Some("v1".to_owned()), ..first };
-    let demand = recorded(&demand, &before);
-    let first = decision(&demand, &definitions, &observed);
     assert_eq!((puts(&first), first.found.as_deref()), (vec![DefinitionKind::Xrd], Some("v1")));
+    let demand = recorded(&demand, &first);
+    let mut unread = observed.clone();
+    let failed = DefinitionState::Unreadable("no answer".to_owned());
+    unread.objects.insert(definitions.definition.clone(), failed);
+    let unread = decision(&demand, &definitions, &unread);
+    assert_eq!(unread.found.as_deref(), Some("v1"), "nothing is concluded");
     act(&first, &mut observed);
     observed.objects.insert(definitions.composition.clone(), DefinitionState::Seen(seen()));
     let second = decision(&demand, &definitions, &observed);
