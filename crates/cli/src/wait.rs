@@ -127,9 +127,7 @@ fn outcome(resource: &Resource, goal: Goal) -> Option<Result<(), Error>> {
         // Ready with what it was declared as before.
         (Phase::Ready, Goal::Ready) if resource.update_pending_since.is_some() => None,
         (Phase::Ready, Goal::Ready) | (Phase::Deleted, Goal::Deleted) => Some(Ok(())),
-        (Phase::Failed, Goal::Ready) => {
-            Some(Err(failed(resource.attempt.failure_reason.as_ref())))
-        }
+        (Phase::Failed, Goal::Ready) => Some(Err(failed(resource.attempt.failure_reason.as_ref()))),
         (phase, Goal::Ready) if phase.is_deletion() => {
             Some(Err(Error::BeingDeleted { handle: handle() }))
         }

@@ -148,10 +148,7 @@ impl Commit {
     pub fn permitted(mut self, permit: Option<Revision>) -> Result<Self, Refusal> {
         let begins = |write: &Write| {
             // A teardown that begins revokes a token, if there is one to revoke.
-            matches!(
-                write,
-                Write::Nodes(_) | Write::Deletion(DeletionWrite::DeletionInsert(_))
-            )
+            matches!(write, Write::Nodes(_) | Write::Deletion(DeletionWrite::DeletionInsert(_)))
         };
         if self.writes.iter().any(begins) {
             self.mode = Some(permit.ok_or_else(|| {

@@ -221,8 +221,7 @@ impl World {
             serde_json::from_value(corrections).expect("an object");
         let version = parameters.remove("version");
         let version = version.and_then(|version| version.as_str().map(str::to_owned));
-        let key =
-            RedeclareKey { resource, version: version.clone(), of: Redeclared::Beside };
+        let key = RedeclareKey { resource, version: version.clone(), of: Redeclared::Beside };
         let corrections = Corrections { version, parameters };
         let reason = Reason::parse("a typo").expect("a valid reason");
         let id = DeletionId::new(self.uuid());

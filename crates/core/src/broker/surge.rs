@@ -431,8 +431,7 @@ pub(crate) fn take_other(
         DeletionRequest::Accepted(gone) => {
             let change = teardown::first_phase(other, &gone, why);
             let about = subject(&gone, change.revision);
-            let audit =
-                AuditEntry::new("provisioned_resource.phase", actor, about, snapshot.now);
+            let audit = AuditEntry::new("provisioned_resource.phase", actor, about, snapshot.now);
             commit.audit.push(audit.changing(change));
             teardown::take_down(commit, other, *gone);
         }
@@ -473,9 +472,8 @@ pub(crate) fn released(
     let retried = surge.to == gone.id() && !surge.aborted;
     // As in a retry of the one in use: the successor of a valid attempt is valid.
     let next = if retried { retry::successor(snapshot).ok() } else { None };
-    let surge = next
-        .as_ref()
-        .map(|next| Surge { to: next.id(), deletion_id: None, ..surge.clone() });
+    let surge =
+        next.as_ref().map(|next| Surge { to: next.id(), deletion_id: None, ..surge.clone() });
     let slot = Resource { surge, ..snapshot.resource.clone() };
     commit.writes.push(Write::Broker(BrokerWrite::ResourceUpdate(slot)));
     commit.audit.push(entry("deletion.done", deletion, actor, now));

@@ -132,9 +132,7 @@ pub fn enrol(known: &EnrolSnapshot, enrolment: &Enrolment) -> Result<Enrolled, R
         bootstrap_token_id: token.id,
         // Newer agents say the handle, which the node of another attempt may have.
         hostname: match snapshot.attempt.hostname() {
-            Some(own) if enrolment.hostname == snapshot.resource.handle.as_str() => {
-                own.to_owned()
-            }
+            Some(own) if enrolment.hostname == snapshot.resource.handle.as_str() => own.to_owned(),
             _ => enrolment.hostname.clone(),
         },
         public_key: enrolment.public_key,

@@ -1,8 +1,8 @@
 //! Changing what is declared: in place, or by another attempt.
 
-use slipway_app::broker::update::{Changes, FieldChange};
 use slipway_app::broker::replace::{self, Order};
 use slipway_app::broker::update;
+use slipway_app::broker::update::{Changes, FieldChange};
 use slipway_core::broker::redeclare::Corrections;
 use slipway_core::error::Refusal;
 use slipway_core::ids::ResourceId;

@@ -172,9 +172,8 @@ impl Slot {
     }
 
     fn current(&self) -> usize {
-        let in_use = |(_, (attempt, _)): &(usize, &(ProvisionedResource, Option<Node>))| {
-            attempt.is_in_use()
-        };
+        let in_use =
+            |(_, (attempt, _)): &(usize, &(ProvisionedResource, Option<Node>))| attempt.is_in_use();
         let last = self.attempts.iter().enumerate().filter(in_use);
         last.max_by_key(|(_, (attempt, _))| attempt.attempt()).unwrap().0
     }
@@ -187,7 +186,9 @@ impl Slot {
                     self.resource = Resource { revision: resource.revision.next(), ..resource };
                 }
                 Write::Broker(BrokerWrite::AttemptInsert(attempt)) => {
-                    assert!(self.attempts.iter().all(|(one, _)| one.attempt() != attempt.attempt()));
+                    assert!(
+                        self.attempts.iter().all(|(one, _)| one.attempt() != attempt.attempt())
+                    );
                     self.attempts.push((attempt, None));
                 }
                 Write::Broker(BrokerWrite::AttemptUpdate(attempt)) => {

@@ -62,10 +62,9 @@ pub fn resource(
     if let (None, Some(beside)) = (&found.waiting_for, snapshot.beside()) {
         found.waiting_for = Some(match beside.attempt.phase().is_deletion() {
             true => format!("attempt {} beside it to be gone", beside.attempt.attempt()),
-            false => format!(
-                "attempt {} to be Ready, which then replaces it",
-                beside.attempt.attempt()
-            ),
+            false => {
+                format!("attempt {} to be Ready, which then replaces it", beside.attempt.attempt())
+            }
         });
     }
     found.next = next(snapshot, found.holder.as_ref(), served);

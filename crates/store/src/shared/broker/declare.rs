@@ -6,8 +6,8 @@
 
 use slipway_app::broker::port::{DeclareKey, RedeclareKey, Redeclared, ResourceKey};
 use slipway_core::broker::redeclare::RedeclareSnapshot;
-use slipway_core::broker::surge;
 use slipway_core::broker::snapshot::{CredentialConflict, CredentialView, DeclareSnapshot};
+use slipway_core::broker::surge;
 use slipway_core::catalog::blueprint_version::Engine;
 use slipway_core::ids::{ProjectId, ResourceId};
 use slipway_core::placement::namespace::Placement;

@@ -243,8 +243,10 @@ fn push_filters(
     }
     if let Some(blocked) = filter.blocked.filter(|_| !matches!(walk, Walk::Attempts(_))) {
         query
-            .push(" AND (EXISTS (SELECT 1 FROM blockers k \
-             WHERE k.subject_id IN (a.id, r.surge_from, r.surge_to) AND k.subject_kind = ")
+            .push(
+                " AND (EXISTS (SELECT 1 FROM blockers k \
+             WHERE k.subject_id IN (a.id, r.surge_from, r.surge_to) AND k.subject_kind = ",
+            )
             .push_bind(ProvisionedResourceId::KIND);
         if let Blocked::By(code) = blocked {
             query.push(" AND k.code = ").push_bind(code.as_str());

@@ -226,8 +226,10 @@ async fn load_related(
         let loaded = node.and_then(|node| around.snapshot(row, node, blockers?));
         snapshots.insert(id, loaded.map_err(|fault| named_fault(row, in_teardown(row, fault))));
     }
-    let pairs: Vec<[Uuid; 2]> =
-        attempts.iter().filter_map(|row| hydrate::pair(row).transpose()).collect::<Result<_, _>>()?;
+    let pairs: Vec<[Uuid; 2]> = attempts
+        .iter()
+        .filter_map(|row| hydrate::pair(row).transpose())
+        .collect::<Result<_, _>>()?;
     for [from, to] in pairs {
         pair_up(&mut snapshots, from, to);
     }
@@ -240,9 +242,7 @@ async fn load_related(
 /// about a resource is made from half of it.
 fn pair_up(snapshots: &mut HashMap<Uuid, Loaded>, from: Uuid, to: Uuid) {
     let (Some(one), Some(two)) = (snapshots.get(&from), snapshots.get(&to)) else { return };
-    let alone = |one: &ResourceSnapshot| {
-        Box::new(ResourceSnapshot { other: None, ..one.clone() })
-    };
+    let alone = |one: &ResourceSnapshot| Box::new(ResourceSnapshot { other: None, ..one.clone() });
     let (first, second) = match (one, two) {
         (Ok(one), Ok(two)) => (alone(one), alone(two)),
         (Err(fault), Ok(_)) => {
