@@ -235,7 +235,7 @@ pub struct WithheldAction {
     pub project: String,
     pub handle: String,
     pub phase: String,
-    /// `apply`, `delete` or `drain`; `unknown` if the substrate cannot be read.
+    /// `apply`, `delete`, `drain` or `take_over`; `unknown` if the substrate cannot be read.
     pub action: String,
     pub since: String,
     pub message: String,

@@ -223,17 +223,22 @@ async fn one_attempt(
     let missing = || Error::from(reference::missing(ExplainedKind::Attempt, &id.to_string()));
     let line = attempt(context, id).await?.ok_or_else(missing)?;
     reach::reach(context, caller, Owned::Resource(line.resource_id), missing).await?;
+    if is_current(context, &line).await? {
+        return of_resource(context, line.resource_id).await?.ok_or_else(missing);
+    }
+    let history = recent_history(context, id).await?;
+    Ok(with(history, explain::attempt(&line)))
+}
+
+/// Whether it is its resource's own.
+async fn is_current(context: &Context, line: &AttemptLine) -> Result<bool, Error> {
     let of = AttemptFilter {
         resource: Some(line.resource_id),
         in_use: true,
         ..AttemptFilter::default()
     };
     let current = context.stores.broker.attempt_lines(of, 1).await?;
-    if current.first().is_some_and(|current| current.id == id) {
-        return of_resource(context, line.resource_id).await?.ok_or_else(missing);
-    }
-    let history = recent_history(context, id).await?;
-    Ok(with(history, explain::attempt(&line)))
+    Ok(current.first().is_some_and(|current| current.id == line.id))
 }
 
 /// What the labels become in the cloud, and which are skipped and why.
@@ -324,7 +329,12 @@ async fn deletion(
     if !of_one {
         attempts.retain(|line| line.absence_proven_at.is_none() && line.abandoned_at.is_none());
     }
+    let of_attempt = deletion.target.kind == SubjectKind::ProvisionedResource;
     let resource = match attempts.first().filter(|_| of_one) {
+        // A surge takes it down, and another one is its resource's own.
+        Some(line) if of_attempt && !is_current(context, line).await? => {
+            Some(explain::attempt(line))
+        }
         Some(line) => of_resource(context, line.resource_id).await?,
         None => None,
     };

@@ -55,7 +55,7 @@ impl World {
         self.store.broker.decide(ResourceKey::Resource(resource), &mut rule).await
     }
 
-    async fn current(&self, resource: ResourceId) -> ResourceSnapshot {
+    async fn of_resource(&self, resource: ResourceId) -> ResourceSnapshot {
         let found = self.store.broker.resource_fetch(resource).await.expect("a read");
         found.expect("the resource")
     }
@@ -64,7 +64,7 @@ impl World {
     async fn surging(&self) -> (Declared, NodeId, ProvisionedResourceId) {
         let (declared, node) = self.ready().await;
         self.surge(declared.resource).await.expect("a surge");
-        let beside = self.current(declared.resource).await;
+        let beside = self.of_resource(declared.resource).await;
         let beside = beside.beside().expect("a second attempt").attempt.id();
         (declared, node, beside)
     }
@@ -92,7 +92,7 @@ impl World {
         let of = AttemptFilter { resource: Some(resource), ..AttemptFilter::default() };
         let lines = self.store.broker.attempt_lines(of, 100).await.expect("lines");
         let live: Vec<_> = lines.iter().filter(|line| line.phase != "Deleted").collect();
-        let current = self.current(resource).await;
+        let current = self.of_resource(resource).await;
         let goes = current.resource.deletion_id.is_some();
         let fits = match &current.resource.surge {
             Some(_) => live.len() == 2 || (goes && live.len() == 1),
@@ -114,7 +114,7 @@ pub(super) async fn conformance(world: &World) {
 
 async fn a_surge_replaces_when_the_new_attempt_is_ready(world: &World) {
     let (declared, node, beside) = world.surging().await;
-    let seen = world.current(declared.resource).await;
+    let seen = world.of_resource(declared.resource).await;
     assert_eq!(seen.attempt.id(), declared.attempt, "the old one is in use");
     assert_eq!((seen.latest, seen.attempt.phase()), (2, Phase::Ready));
     let surge = seen.resource.surge.clone().expect("it is recorded");
@@ -135,7 +135,7 @@ async fn a_surge_replaces_when_the_new_attempt_is_ready(world: &World) {
     let old = world.snapshot(declared.attempt).await;
     assert_eq!((old.attempt.phase(), old.node.expect("its node").id), (Phase::Ready, node));
     world.drive(beside, Phase::Ready).await;
-    let seen = world.current(declared.resource).await;
+    let seen = world.of_resource(declared.resource).await;
     assert_eq!((seen.attempt.id(), seen.attempt.is_in_use()), (beside, true));
     assert_eq!(seen.resource.deletion_id, None, "the resource stays");
     let old = world.snapshot(declared.attempt).await;
@@ -146,7 +146,7 @@ async fn a_surge_replaces_when_the_new_attempt_is_ready(world: &World) {
     assert_eq!(refused(world.abort(declared.resource).await), ErrorKind::NothingToAbort);
 
     world.drained(declared.attempt, Some(node)).await;
-    let seen = world.current(declared.resource).await;
+    let seen = world.of_resource(declared.resource).await;
     assert_eq!((seen.attempt.id(), seen.resource.surge), (beside, None));
     assert_eq!((seen.resource.deleted_at, seen.latest), (None, 2), "no other one follows");
     assert_eq!(world.deletion(deletion.id).await.state, DeletionState::Done);
@@ -157,12 +157,12 @@ async fn what_fails_beside_is_retried_or_aborted(world: &World) {
     let (declared, _, beside) = world.surging().await;
     world.drive(beside, Phase::Enrolling).await;
     world.fail(beside, "quota").await;
-    let blocked = world.current(declared.resource).await;
+    let blocked = world.of_resource(declared.resource).await;
     assert_eq!(blocked.attempt.phase(), Phase::Ready);
     assert_eq!(blocked.beside().expect("it stays").attempt.phase(), Phase::Failed);
     world.retry_beside(declared.resource).await.expect("a retry");
     world.drained(beside, None).await;
-    let seen = world.current(declared.resource).await;
+    let seen = world.of_resource(declared.resource).await;
     let third = seen.beside().expect("the next one").attempt.clone();
     assert_eq!((third.attempt(), third.is_in_use()), (3, false));
     assert_eq!(third.parameter_values().as_map()["zone"], 2);
@@ -170,7 +170,7 @@ async fn what_fails_beside_is_retried_or_aborted(world: &World) {
     world.abort(declared.resource).await.expect("an abort");
     world.abort(declared.resource).await.expect("the same once more");
     world.drained(third.id(), None).await;
-    let seen = world.current(declared.resource).await;
+    let seen = world.of_resource(declared.resource).await;
     assert_eq!((seen.attempt.id(), seen.resource.surge), (declared.attempt, None));
     assert_eq!((seen.attempt.phase(), seen.latest), (Phase::Ready, 3));
     world.check_pair(declared.resource, "after an abort").await;
@@ -181,7 +181,7 @@ async fn what_fails_beside_is_retried_or_aborted(world: &World) {
     };
     let claimed = world.claim_now(beside).await;
     world.tick_seeing(claimed, &unknown).await.expect("a tick");
-    let handle = world.current(declared.resource).await.resource.handle.to_string();
+    let handle = world.of_resource(declared.resource).await.resource.handle.to_string();
     for handle in [None, Some(handle)] {
         let blocked = Some(Blocked::By(slipway_core::blocker::BlockerCode::SubstrateUnknown));
         let filter = ResourceFilter { handle, blocked, ..ResourceFilter::default() };
@@ -206,7 +206,7 @@ async fn a_deletion_takes_both_down(world: &World) {
             }
             _ => world.abort(declared.resource).await.expect("an abort"),
         }
-        let under_way = world.current(declared.resource).await;
+        let under_way = world.of_resource(declared.resource).await;
         let under_way = under_way.torn_down().deletion.as_ref().map(|deletion| deletion.id);
         let deletion = world.delete(declared.resource).await.expect("a deletion");
         let context = format!("stage {stage}, old first: {old_first}");
@@ -226,7 +226,7 @@ async fn a_deletion_takes_both_down(world: &World) {
         let [first, last] = order;
         world.drained(first.0, first.1).await;
         assert_eq!(world.deletion(deletion).await.state, DeletionState::Running, "{context}");
-        let seen = world.current(declared.resource).await;
+        let seen = world.of_resource(declared.resource).await;
         assert_eq!((seen.attempt.id(), seen.resource.deleted_at), (last.0, None), "{context}");
         world.check_pair(declared.resource, &context).await;
         world.drained(last.0, last.1).await;
@@ -241,10 +241,10 @@ async fn the_name_of_a_node_is_nobody_elses(world: &World) {
     assert_eq!(refused(world.declare(&name).await), ErrorKind::HandleTaken);
     // And the other way about.
     let (taken, _) = world.ready().await;
-    let handle = world.current(taken.resource).await.resource.handle;
+    let handle = world.of_resource(taken.resource).await.resource.handle;
     world.declare(&surge::hostname(&handle, 2)).await.expect("it is free");
     world.surge(taken.resource).await.expect("a surge");
-    let seen = world.current(taken.resource).await;
+    let seen = world.of_resource(taken.resource).await;
     let beside = seen.beside().expect("a second attempt");
     assert_ne!(beside.hostname(), surge::hostname(&handle, 2));
     assert!(beside.hostname().starts_with(&surge::hostname(&handle, 2)));
@@ -286,7 +286,7 @@ async fn surge_with_delete(world: &Arc<World>) {
     if surged.is_err() {
         assert_eq!(refused(surged), ErrorKind::Leaving);
     }
-    let seen = world.current(declared.resource).await;
+    let seen = world.of_resource(declared.resource).await;
     for one in [Some(&seen), seen.other.as_deref()].into_iter().flatten() {
         assert_eq!(one.attempt.phase(), Phase::Deregistering);
         assert_eq!(one.deletion.as_ref().map(|one| one.id), Some(deletion));
@@ -341,7 +341,7 @@ async fn ready_with_abort(world: &Arc<World>) {
             (beside, declared.attempt)
         }
     };
-    assert_eq!(world.current(declared.resource).await.attempt.id(), stays);
+    assert_eq!(world.of_resource(declared.resource).await.attempt.id(), stays);
     assert_eq!(world.snapshot(stays).await.attempt.phase(), Phase::Ready);
     assert_eq!(world.snapshot(goes).await.attempt.phase(), Phase::Deregistering);
     world.check_pair(declared.resource, "Ready and an abort").await;

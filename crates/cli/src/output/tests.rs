@@ -80,6 +80,7 @@ fn mk_resource(handle: &str) -> Resource {
         deleted_at: None,
         deletion_id: None,
         update_pending_since: None,
+        second_attempt: None,
         attempt: Attempt {
             id: "0192f0c1-0000-7000-8000-000000000003".to_owned(),
             number: 1,

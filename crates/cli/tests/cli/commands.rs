@@ -351,3 +351,38 @@ async fn a_key_is_read_from_a_file() {
     assert_eq!(ended.errors, "no nodes\n");
     assert_eq!(server.asked()[0].key.as_deref(), Some("Bearer slipway_of_the_file"));
 }
+
+/// The one in use is Ready all the time; what is waited for is the other one.
+#[tokio::test]
+async fn a_surge_waits_for_the_new_attempt_and_ends_if_that_fails() {
+    let with = |phase: &str, comes_in_use: bool| {
+        let mut resource = mk_resource("Ready");
+        resource["second_attempt"] = json!({
+            "id": ID, "number": 2, "phase": phase, "phase_since": "2026-01-31T12:00:00.000000Z",
+            "comes_in_use": comes_in_use, "blueprint_version": "v1", "parameters": {},
+            "failure_reason": "no quota", "deletion_id": null, "node": null, "blockers": [],
+        });
+        resource
+    };
+    let mut over = with("Deregistering", false);
+    over["attempt"]["number"] = json!(2);
+    over["second_attempt"]["number"] = json!(1);
+    let line = ["resource", "replace", ID, "--surge", "--yes", "--wait"];
+    for (last, exit) in [(over, Exit::Success), (with("Failed", true), Exit::EndedInFailed)] {
+        let replies = vec![
+            Reply::of(200, mk_resource("Ready")),
+            Reply::of(202, with("Pending", true)),
+            Reply::of(200, with("Provisioning", true)),
+            Reply::of(200, last),
+        ];
+        let server = StandIn::new(replies).await;
+        let ended = server.run(&line).await;
+        assert_eq!(ended.exit, exit, "{ended:?}");
+        assert_eq!(server.asked()[1].body, r#"{"surge":true}"#);
+        assert!(ended.errors.contains("attempt 2 Provisioning"), "{ended:?}");
+    }
+    let server = StandIn::new(vec![Reply::of(200, with("Failed", true))]).await;
+    let ended = server.run(&["resource", "get", ID]).await;
+    let second = "2 is Failed and comes in use when it is Ready; failed: no quota";
+    assert!(ended.output.contains(second), "{ended:?}");
+}

@@ -149,7 +149,7 @@ impl Decision {
     }
 
     /// The name of the action of a tick that begins that.
-    pub const TAKE_OVER: &'static str = "take down the attempt that this one replaces";
+    pub const TAKE_OVER: &'static str = "take_over";
 
     /// The name of the action of a tick that only drains.
     pub const DRAIN: &'static str = "drain";

@@ -57,6 +57,7 @@ fn parameter(name: &str, kind: ParameterType) -> Parameter {
 fn content() -> VersionContent {
     VersionContent {
         install_definitions: false,
+        surge: false,
         version: "v1alpha1".to_owned(),
         xrd: XRD.to_owned(),
         composition: COMPOSITION.to_owned(),

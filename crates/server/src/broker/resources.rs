@@ -249,6 +249,10 @@ async fn read(call: &Call, id: ResourceId) -> Result<ResourceSnapshot, Rejection
 fn with_unserved(call: &Call, mut snapshot: ResourceSnapshot) -> ResourceSnapshot {
     let within = call.context.settings.claimed_within;
     snapshot.blockers.extend(not_served(&snapshot, within));
+    if let Some(other) = &mut snapshot.other {
+        let unserved = not_served(other, within);
+        other.blockers.extend(unserved);
+    }
     snapshot
 }
 

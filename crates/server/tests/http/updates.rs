@@ -152,3 +152,68 @@ async fn a_replacement_takes_what_an_update_does_not() {
     world.post(&replace, body).await.refused(409, "leaving");
     patch(&world, &path, &json!({ "parameters": { "size": 5 } })).await.refused(409, "leaving");
 }
+
+#[tokio::test]
+async fn a_surge_shows_two_attempts_and_can_be_aborted() {
+    let (world, path) = world().await;
+    let id = path.rsplit('/').next().unwrap().to_owned();
+    let replace = format!("{path}/replace");
+    let surge = |version: &str| json!({ "version": version, "surge": true }).to_string();
+    world.post(&replace, &surge("v2")).await.refused(409, "surge_needs_ready");
+    world.set_phase(&id, "Ready").await;
+    let denied = world.post(&replace, &surge("v2")).await;
+    assert_eq!(denied.refused(422, "surge_not_allowed").as_deref(), Some("surge"));
+    world.post(&replace, r#"{"abort":true}"#).await.refused(409, "nothing_to_abort");
+    let both = world.post(&replace, r#"{"abort":true,"surge":true}"#).await;
+    assert_eq!(both.refused(400, "invalid_input").as_deref(), Some("abort"));
+
+    let body = json!({
+        "version": "v4", "injection_strategy": "cloud-init-user-data",
+        "provider_kinds": ["local"], "surge": true,
+        "parameter_schema": { "parameters": [
+            { "name": "size", "type": "integer" }, { "name": "zone", "type": "string" },
+        ] },
+    });
+    assert_eq!(world.create(VERSIONS, &body).await["surge"], true);
+    let manual = json!({ "slug": "by-hand", "display_name": "By hand", "engine": "manual" });
+    world.create("/api/v1/blueprints", &manual).await;
+    let refused = world.post("/api/v1/blueprints/by-hand/versions", &body.to_string()).await;
+    assert_eq!(refused.refused(400, "invalid_input").as_deref(), Some("surge"));
+
+    let declared = r#"{"handle":"web-2","blueprint":"small","version":"v4"}"#;
+    let declared = world.post("/api/v1/resources", declared).await.json();
+    let id = declared["id"].as_str().unwrap();
+    let path = format!("/api/v1/resources/{id}");
+    world.set_phase(id, "Ready").await;
+    let body = r#"{"surge":true,"parameters":{"size":7}}"#;
+    let surged = world.post(&format!("{path}/replace"), body).await;
+    assert_eq!(surged.status, StatusCode::ACCEPTED, "{surged:?}");
+    let seen = surged.json();
+    assert_eq!((&seen["phase"], &seen["attempt"]["number"]), (&json!("Ready"), &json!(1)));
+    let second = &seen["second_attempt"];
+    assert_eq!((&second["number"], &second["phase"]), (&json!(2), &json!("Pending")));
+    assert_eq!((&second["comes_in_use"], &second["parameters"]["size"]), (&json!(true), &json!(7)));
+    world.post(&format!("{path}/replace"), body).await.refused(409, "surge_under_way");
+    let update = json!({ "parameters": { "size": 5 } });
+    patch(&world, &path, &update).await.refused(409, "surge_under_way");
+    let labels = patch(&world, &path, &json!({ "labels": { "a": "b" } })).await;
+    assert_eq!(labels.status, StatusCode::OK, "{labels:?}");
+    let attempts = world.get(&format!("{path}/attempts")).await.json();
+    let in_use: Vec<_> = attempts.as_array().unwrap().iter().map(|one| &one["in_use"]).collect();
+    assert_eq!(in_use, [&json!(false), &json!(true)]);
+    let explained = world.get(&format!("{path}/explain")).await.json();
+    let waits = explained["waiting_for"].as_str().unwrap();
+    assert!(waits.contains("attempt 2 to be Ready"), "{explained}");
+    let about = explained["parts"][0]["about"].as_str().unwrap();
+    assert!(about.contains("replaces attempt 1 once it is Ready"), "{explained}");
+
+    let aborted = world.post(&format!("{path}/replace"), r#"{"abort":true}"#).await.json();
+    assert_eq!(aborted["phase"], "Ready");
+    assert_eq!(aborted["second_attempt"]["phase"], "Deregistering");
+    assert_eq!(aborted["second_attempt"]["comes_in_use"], false);
+    assert_eq!(aborted["deletion_id"], Value::Null, "the resource stays");
+    let audit = world.get("/api/v1/audit?verb=resource.replace").await.json();
+    let said: Vec<_> = audit.as_array().unwrap().iter().map(|one| &one["details"]).collect();
+    assert!(said.iter().any(|one| one["surge"] == true), "{audit}");
+    assert!(said.iter().any(|one| one["abort"] == true), "{audit}");
+}

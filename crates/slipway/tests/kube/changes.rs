@@ -1,6 +1,6 @@
 //! Changes of what is declared reach the composite, in place or as another one.
 
-use kube::api::{Api, DynamicObject, Patch, PatchParams};
+use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams};
 use reqwest::Method;
 use serde_json::{Value, json};
 use slipway_testkit::wait;
@@ -54,6 +54,55 @@ async fn a_parameter_changes_in_place_and_an_immutable_one_by_a_replacement() {
     let made = composites.get(&second).await.unwrap();
     assert_eq!(made.data["spec"]["parameters"], json!({ "size": 3, "zone": "b" }));
     assert!(composites.get_opt(&first).await.unwrap().is_none(), "the old one went first");
+    world.plane.assert_goes(id).await;
+}
+
+/// Two composites at once: the old one is deleted only after the new one's node enrolled.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_surge_makes_the_new_composite_before_the_old_one_goes() {
+    let test = "a_surge_makes_the_new_composite";
+    let setup = Setup { environment: Environment::Shared, ..Setup::default() };
+    let Some(world) = World::start(test, setup).await else { return };
+    let zone = json!({ "name": "zone", "type": "string", "immutable": true });
+    world.make_blueprint("twice", setup, &[zone]).await;
+    let body = json!({
+        "project": PROJECT, "handle": "web-1", "blueprint": "twice",
+        "parameters": { "size": 2, "zone": "a" },
+    });
+    let declared = world.make("/api/v1/resources", body).await;
+    let id = declared["id"].as_str().unwrap();
+    world.plane.wait_for_phase(id, "Ready").await;
+    let first = world.xr_name(id).await;
+    let composites = world.composites().await;
+
+    // What fails beside it leaves the one in use alone, and is taken away.
+    let replace = ["resource", "replace", "web-1", "--surge", "--yes"];
+    let failing = [&replace[..], &["--param", "zone=b", "--param", "standin=fail=quota"]];
+    world.plane.says(&failing.concat());
+    let failed = wait::until(TIMEOUT, "the second attempt to fail", async || {
+        let seen = world.plane.resource(id).await;
+        if seen["second_attempt"]["phase"] == "Failed" { Ok(seen) } else { Err(seen.to_string()) }
+    })
+    .await;
+    assert_eq!((&failed["phase"], &failed["attempt"]["number"]), (&json!("Ready"), &json!(1)));
+    assert_eq!(composites.list(&ListParams::default()).await.unwrap().items.len(), 2);
+    world.plane.says(&["resource", "replace", "web-1", "--abort", "--yes", "--wait"]);
+    assert_eq!(composites.list(&ListParams::default()).await.unwrap().items.len(), 1);
+
+    world.plane.says(&[&replace[..], &["--param", "zone=b", "--wait"]].concat());
+    let seen = world.plane.resource(id).await;
+    assert_eq!((&seen["phase"], &seen["attempt"]["number"]), (&json!("Ready"), &json!(3)));
+    assert_eq!(seen["node"]["hostname"], "web-1-3");
+    let second = world.xr_name(id).await;
+    let made = composites.get(&second).await.unwrap();
+    assert_eq!(made.data["spec"]["parameters"]["zone"], "b");
+    wait::until(TIMEOUT, "the old composite to go", async || {
+        match composites.get_opt(&first).await.unwrap() {
+            None => Ok(()),
+            Some(old) => Err(format!("{:?}", old.metadata)),
+        }
+    })
+    .await;
     world.plane.assert_goes(id).await;
 }
 

@@ -165,6 +165,7 @@ impl World {
             "injection_strategy": setup.strategy,
             "provider_kinds": [PROVIDER],
             "install_definitions": setup.install_definitions,
+            "surge": true,
         });
         self.make(&format!("/api/v1/blueprints/{slug}/versions"), version).await;
     }

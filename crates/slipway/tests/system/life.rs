@@ -33,6 +33,38 @@ async fn a_node_comes_up_as_a_process_and_leaves_in_order() {
     }
 }
 
+/// Two processes at once: the old one drains only after the new one's node enrolled.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_surge_brings_the_new_process_up_before_the_old_one_goes() {
+    for mut plane in ControlPlane::each("a_surge_brings_the_new_process_up").await {
+        plane.start().await;
+        let id = plane.declare("web-1", 1).await;
+        let before = plane.wait_for_phase(&id, "Ready").await;
+        let old = plane.agent(&id).await;
+        let path = format!("/api/v1/resources/{id}/replace");
+        let body = json!({ "surge": true, "parameters": { "busy_seconds": 0 } });
+        let (status, surged) = plane.call(Method::POST, &path, Some(body)).await;
+        assert_eq!((status, &surged["attempt"]), (202, &before["attempt"]), "{surged}");
+        let over = plane
+            .wait_for(&id, "the new attempt in use", |seen| seen["attempt"]["number"] == 2)
+            .await;
+        assert_eq!(
+            (&over["phase"], &over["node"]["hostname"]),
+            (&json!("Ready"), &json!("web-1-2"))
+        );
+        assert_ne!(plane.agent(&id).await.pid, old.pid);
+        let alone =
+            plane.wait_for(&id, "one attempt", |seen| seen["second_attempt"].is_null()).await;
+        assert_eq!((&alone["phase"], &alone["node"]["id"]), (&json!("Ready"), &over["node"]["id"]));
+        assert!(!is_alive(old.pid));
+        assert_eq!(plane.agents().len(), 1);
+        plane.delete(&id).await;
+        plane.wait_for_phase(&id, "Deleted").await;
+        assert!(plane.agents().is_empty());
+        plane.stop().await;
+    }
+}
+
 /// The agent process dies and is restarted with the same identity.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_killed_agent_comes_back_as_the_same_node() {
