@@ -93,6 +93,7 @@ async fn publish(plane: &Plane, version: &str) -> anyhow::Result<()> {
         mesh_role: Some("standalone".to_owned()),
         provider_kinds: vec!["local".to_owned()],
         install_definitions: false,
+        surge: false,
     };
     blueprints::publish(&plane.context, &operator(), BLUEPRINT, content, None)
         .await
