@@ -33,7 +33,7 @@ const TIMES: &[(Role, &str, &[&str])] = &[
     (Role::Happened, "cluster_assignments", &["created_at", "updated_at", "withdrawn_at"]),
     (Role::Happened, "blueprint_definitions", &["since", "updated_at"]),
     // Retention counts from `deleted_at`, in months.
-    (Role::Happened, "resources", &["created_at", "updated_at", "deleted_at"]),
+    (Role::Happened, "resources", &["created_at", "updated_at", "deleted_at", "surge_at"]),
     (Role::Schedule, "provisioned_resources", &["due_at", "lease_until"]),
     (
         Role::Start,

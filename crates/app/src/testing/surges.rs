@@ -106,10 +106,11 @@ impl World {
 }
 
 pub(super) async fn conformance(world: &World) {
-    a_surge_replaces_when_the_new_attempt_is_ready(world).await;
-    what_fails_beside_is_retried_or_aborted(world).await;
-    a_deletion_takes_both_down(world).await;
-    the_name_of_a_node_is_nobody_elses(world).await;
+    // Boxed: together they are more than the stack of a test thread.
+    Box::pin(a_surge_replaces_when_the_new_attempt_is_ready(world)).await;
+    Box::pin(what_fails_beside_is_retried_or_aborted(world)).await;
+    Box::pin(a_deletion_takes_both_down(world)).await;
+    Box::pin(the_name_of_a_node_is_nobody_elses(world)).await;
 }
 
 async fn a_surge_replaces_when_the_new_attempt_is_ready(world: &World) {
@@ -253,11 +254,11 @@ async fn the_name_of_a_node_is_nobody_elses(world: &World) {
 }
 
 pub(super) async fn races(world: &Arc<World>) {
-    surge_with_surge(world).await;
-    surge_with_delete(world).await;
-    ready_with_delete(world).await;
-    ready_with_abort(world).await;
-    both_gone_at_once(world).await;
+    Box::pin(surge_with_surge(world)).await;
+    Box::pin(surge_with_delete(world)).await;
+    Box::pin(ready_with_delete(world)).await;
+    Box::pin(ready_with_abort(world)).await;
+    Box::pin(both_gone_at_once(world)).await;
 }
 
 async fn surge_with_surge(world: &Arc<World>) {
@@ -351,6 +352,7 @@ async fn ready_with_abort(world: &Arc<World>) {
 /// Two ticks that each find one of the two gone: the deletion is done once, by the later.
 async fn both_gone_at_once(world: &Arc<World>) {
     let (declared, node, beside) = world.surging().await;
+    world.drive(beside, Phase::Enrolling).await;
     let deletion = world.delete(declared.resource).await.expect("a deletion");
     world.drive(beside, Phase::Deprovisioning).await;
     let claimed = world.claim_now(declared.attempt).await;

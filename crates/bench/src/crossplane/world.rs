@@ -153,6 +153,7 @@ impl World {
             mesh_role: Some("standalone".to_owned()),
             provider_kinds: vec![PROVIDER.to_owned()],
             install_definitions: false,
+            surge: false,
         };
         blueprints::publish(context, caller, BLUEPRINT, given, None).await?;
         Ok(cluster)

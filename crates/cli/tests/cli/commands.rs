@@ -141,7 +141,7 @@ async fn json_is_the_document_and_nothing_else() {
     document["observed"] = json!({ "node": "registered" });
     document["attempts"] = json!([{
         "id": ID, "number": 1, "phase": "Ready", "phase_since": "2026-01-01T00:00:00Z",
-        "created_at": "2026-01-01T00:00:00Z", "blueprint_version": "v1",
+        "created_at": "2026-01-01T00:00:00Z", "in_use": true, "blueprint_version": "v1",
         "absence_proven_at": null, "abandoned_at": null,
     }]);
     document["history"] =

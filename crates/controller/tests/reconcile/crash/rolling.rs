@@ -55,6 +55,7 @@ impl Plane<'_> {
             mesh_role: None,
             provider_kinds: vec!["local".to_owned()],
             install_definitions: false,
+            surge: false,
         };
         let published =
             blueprints::publish(&world.context, &world.caller, BLUEPRINT, content, None).await;

@@ -52,6 +52,7 @@ pub(super) async fn catalog(world: &World, install_definitions: bool) -> CloudCr
         mesh_role: Some("standalone".to_owned()),
         provider_kinds: vec![PROVIDER.to_owned()],
         install_definitions,
+        surge: false,
     };
     blueprints::publish(context, caller, BLUEPRINT, given, None).await.unwrap();
     credential
