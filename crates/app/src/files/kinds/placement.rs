@@ -126,16 +126,16 @@ impl FileKind for Placements {
     }
 
     async fn create(&self, by: Applier<'_>, document: &Document) -> Result<Option<Secret>, Error> {
-        place(by, document, Expected::Any).await?;
+        assign(by, document, Expected::Any).await?;
         Ok(None)
     }
 
     async fn change(&self, by: Applier<'_>, wanted: Desired<'_>) -> Result<(), Error> {
-        place(by, wanted.document, wanted.live.expected()).await
+        assign(by, wanted.document, wanted.live.expected()).await
     }
 }
 
-async fn place(by: Applier<'_>, document: &Document, expected: Expected) -> Result<(), Error> {
+async fn assign(by: Applier<'_>, document: &Document, expected: Expected) -> Result<(), Error> {
     let (cluster, region) = (document.text("cluster"), document.text("region"));
     let name = &document.address.name;
     clusters::assign(by.context, by.caller, name, cluster, region, expected).await

@@ -174,7 +174,7 @@ impl Model<'_> {
         let both = async { tokio::join!(one.apply(&folders[0]), two.apply(&folders[1])) };
         tokio::select! {
             _ = both => {}
-            () = steps_of(steps) => {}
+            () = yields(steps) => {}
         }
     }
 
@@ -208,7 +208,7 @@ impl Model<'_> {
         let steps = self.roll(400);
         tokio::select! {
             () = self.prune(0) => {}
-            () = steps_of(steps) => {}
+            () = yields(steps) => {}
         }
         for of in [0, 1, 0] {
             self.prune(of).await;
@@ -354,7 +354,7 @@ impl Model<'_> {
     }
 }
 
-async fn steps_of(steps: u64) {
+async fn yields(steps: u64) {
     for _ in 0..steps {
         tokio::task::yield_now().await;
     }

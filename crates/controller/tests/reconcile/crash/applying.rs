@@ -29,16 +29,16 @@ pub(super) async fn applied(plane: &mut Plane<'_>, handle: &str) -> Vec<Filling>
     };
     let sized = |size: u8| json!({ "blueprint": "local-node", "parameters": { "size": size } });
     let first = [
-        document(at(DocumentKind::Label), None, json!({ "description": "first" })),
-        document(at(DocumentKind::Cloud), None, json!({ "provider": "local" })),
-        document(at(DocumentKind::Project), None, json!({})),
-        document(resource(1), None, sized(1)),
-        document(resource(2), None, sized(1)),
+        document(at(DocumentKind::Label), None, &json!({ "description": "first" })),
+        document(at(DocumentKind::Cloud), None, &json!({ "provider": "local" })),
+        document(at(DocumentKind::Project), None, &json!({})),
+        document(resource(1), None, &sized(1)),
+        document(resource(2), None, &sized(1)),
     ];
     let second = [
-        document(at(DocumentKind::Label), None, json!({ "description": "second" })),
-        document(at(DocumentKind::Project), Some("b"), json!({})),
-        document(resource(1), None, sized(4)),
+        document(at(DocumentKind::Label), None, &json!({ "description": "second" })),
+        document(at(DocumentKind::Project), Some("b"), &json!({})),
+        document(resource(1), None, &sized(4)),
     ];
     plane.arm();
     plane.apply(handle, &first).await;
@@ -69,7 +69,7 @@ pub(super) async fn applied(plane: &mut Plane<'_>, handle: &str) -> Vec<Filling>
     ]
 }
 
-fn document(address: Address, tier: Option<&str>, spec: Value) -> Document {
+fn document(address: Address, tier: Option<&str>, spec: &Value) -> Document {
     let labels = tier.map(|tier| ("tier".to_owned(), tier.to_owned()));
     Document {
         address,
