@@ -162,8 +162,8 @@ impl Scenario {
             Self::Surged => &[
                 "commit:resource.replace/before",
                 "commit:resource.replace/after",
-                "commit:Enrolling→Ready+deletion.start/before",
-                "commit:Enrolling→Ready+deletion.start/after",
+                "commit:Enrolling→Ready+Ready→Deregistering+deletion.start/before",
+                "commit:Enrolling→Ready+Ready→Deregistering+deletion.start/after",
                 "commit:node.drain/after",
                 "commit:Deprovisioning→Deleted+deletion.done/after",
             ],
