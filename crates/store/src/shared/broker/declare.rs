@@ -57,7 +57,8 @@ impl Load for Corrected<'_> {
             lock_project_of(connection, self.key.resource).await?;
         }
         let key = ResourceKey::Resource(self.key.resource);
-        let resource = ByKey { blueprints: self.blueprints, key }.load(connection).await?;
+        let by_key = ByKey { blueprints: self.blueprints, key };
+        let resource = Box::pin(by_key.load(connection)).await?;
         let beside = resource.beside().filter(|_| self.key.of == Redeclared::Beside);
         let corrected = beside.unwrap_or(&resource);
         let project = resource.resource.project_id.as_uuid();
