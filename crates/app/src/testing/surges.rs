@@ -368,7 +368,7 @@ async fn both_gone_at_once(world: &Arc<World>) {
     let two = world.claim_now(beside).await;
     let (a, b) = (Arc::clone(world), Arc::clone(world));
     let (first, second) =
-        at_once(async move { a.tick(one).await }, async move { b.tick(two).await }).await;
+        Box::pin(at_once(async move { a.tick(one).await }, async move { b.tick(two).await })).await;
     for outcome in [first, second] {
         if outcome.is_err() {
             assert_eq!(refused(outcome), ErrorKind::RevisionStale);

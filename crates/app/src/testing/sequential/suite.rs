@@ -27,7 +27,7 @@ pub async fn conformance(store: Stores) {
     decisions::an_empty_commit_changes_nothing(&world).await;
     decisions::blockers_keep_their_age_and_go_away(&world).await;
 
-    deletions::a_deletion_waits_for_its_grace_and_can_be_cancelled(&world).await;
+    Box::pin(deletions::a_deletion_waits_for_its_grace_and_can_be_cancelled(&world)).await;
     deletions::a_deletion_begins_when_its_grace_ends(&world).await;
     deletions::a_row_is_deleted_when_its_grace_ends_if_nothing_needs_it(&world).await;
     deletions::a_project_is_deleted_with_what_is_in_it(&world).await;
@@ -97,7 +97,7 @@ pub async fn conformance(store: Stores) {
     proofs::absence_is_proven_in_batches(&world).await;
     proofs::an_old_attempt_is_proven_gone_while_its_successor_lives(&world).await;
     retries::a_failure_stays_on_record_and_a_retry_corrects_it(&world).await;
-    updates::conformance(&world).await;
+    Box::pin(updates::conformance(&world)).await;
     Box::pin(surges::conformance(&world)).await;
     proofs::a_flapping_window_has_one_start(&world).await;
     abandon::an_abandoned_resource_is_deleted_with_records_of_what_may_be_left(&world).await;
