@@ -98,7 +98,7 @@ pub async fn conformance(store: Stores) {
     proofs::an_old_attempt_is_proven_gone_while_its_successor_lives(&world).await;
     retries::a_failure_stays_on_record_and_a_retry_corrects_it(&world).await;
     updates::conformance(&world).await;
-    Box::pin(surges::conformance(&world)).await;
+    surges::conformance(&world).await;
     proofs::a_flapping_window_has_one_start(&world).await;
     abandon::an_abandoned_resource_is_deleted_with_records_of_what_may_be_left(&world).await;
     abandon::what_comes_back_after_it_was_abandoned_is_a_leak_and_ends(&world).await;
