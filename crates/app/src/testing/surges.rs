@@ -2,7 +2,6 @@
 //! with each other and with the tick that brings the new attempt in use.
 
 use std::collections::BTreeMap;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,7 +18,7 @@ use slipway_core::text::Reason;
 use slipway_core::{ErrorKind, Phase};
 
 use super::races::at_once;
-use super::world::{Declared, World, operator, refused};
+use super::world::{Declared, World, apart, operator, refused};
 use crate::broker::port::{
     AttemptFilter, Blocked, RedeclareKey, Redeclared, ResourceFilter, ResourceKey,
 };
@@ -104,12 +103,6 @@ impl World {
         assert_eq!(gone, live.is_empty(), "{context}: {lines:?}");
         assert!(gone || live.iter().any(|line| line.id == current.attempt.id()), "{context}");
     }
-}
-
-/// The future of a case on the heap, made where it takes no room in the frame of the caller:
-/// all cases together are more than the stack of a test thread.
-fn apart<F: Future<Output = ()>>(case: impl FnOnce() -> F) -> Pin<Box<F>> {
-    Box::pin(case())
 }
 
 pub(super) async fn conformance(world: &World) {
