@@ -497,6 +497,9 @@ mod tests {
         // Of a row or of an object outside.
         ("PlanStage", "kind"),
         ("RestoreConflict", "code"),
+        // Of a refusal, or of the command that could not read the file.
+        ("FileFault", "code"),
+        ("FileFault", "file"),
     ];
 
     #[test]

@@ -68,7 +68,10 @@ pub(super) fn sets() -> Vec<(&'static str, Value)> {
 /// The closed set of a property.
 fn set(document: &str, property: &str) -> Option<&'static str> {
     Some(match (document, property) {
-        ("Attempt" | "AttemptSummary" | "Resource" | "WithheldAction", "phase") => "Phase",
+        (
+            "Attempt" | "AttemptSummary" | "Resource" | "SecondAttempt" | "WithheldAction",
+            "phase",
+        ) => "Phase",
         ("BlueprintDefinitions", "phase") => "DefinitionPhase",
         ("ProviderStatus", "phase") => "ProviderPhase",
         (_, "namespace_phase") => "NamespacePhase",

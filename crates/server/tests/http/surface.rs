@@ -206,6 +206,7 @@ async fn every_query_parameter_takes_what_its_schema_says() {
         ("id", "default"),
         ("name", "local"),
         ("subject", "local-node"),
+        ("blueprint", "local-node"),
     ];
     let mut checked = 0;
     for (path, methods) in document["paths"].as_object().unwrap() {

@@ -96,7 +96,9 @@ fn the_image_is_built_from_what_is_there() {
         words.pop();
         sources.extend(words);
     }
-    assert_eq!(sources, ["Cargo.toml", "Cargo.lock", ".cargo", "crates", "deploy/demo"]);
+    let expected =
+        ["Cargo.toml", "Cargo.lock", ".cargo", "crates", "deploy/demo", "deploy/samples"];
+    assert_eq!(sources, expected);
     for source in sources {
         assert!(Path::new("../..").join(source).exists(), "{source}");
         assert!(ignore.lines().any(|line| line == format!("!{source}")), "{source} is ignored");
