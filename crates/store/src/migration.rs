@@ -96,6 +96,7 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
     migration!(25, "deletion_reads", "0025_deletion_reads", min_reader: 24),
     migration!(26, "rollouts", "0026_rollouts", min_reader: 24),
     migration!(27, "files", "0027_files", min_reader: 24),
+    migration!(32, "fleet", "0032_fleet", min_reader: 24),
 ];
 
 /// The first migration of every database that a development version made before

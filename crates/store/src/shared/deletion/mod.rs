@@ -19,6 +19,6 @@ pub(crate) mod settings;
 pub(crate) mod write;
 
 use super::{
-    Backend, Connection, Db, Row, access, blockers, broker, catalog, events, files, history,
+    Backend, Connection, Db, Row, access, blockers, broker, catalog, events, files, fleet, history,
     json_values, nodes, operations, page, placement, row_set, rows, table, transaction, writes,
 };
