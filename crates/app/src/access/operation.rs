@@ -163,6 +163,8 @@ operations! {
     WithheldRead                Viewer   Installation -;
 
     FleetRead               Viewer   Project      - [AGENT GENERATOR];
+    // Content may be more confidential than names.
+    FleetObjectRead         Operator Project      - [AGENT GENERATOR];
     FleetGeneratorCreate    Admin    Project      "generator.create";
     FleetGeneratorUpdate    Admin    Project      "generator.update" [GENERATOR];
     FleetGeneratorDelete    Admin    Project      "generator.delete" [GENERATOR];

@@ -58,7 +58,7 @@ pub async fn fetch(
     caller: &Caller,
     id: DeploymentObjectId,
 ) -> Result<DeploymentObject, Error> {
-    authorise(caller, Operation::FleetRead)?;
+    authorise(caller, Operation::FleetObjectRead)?;
     let missing = || not_found(ErrorKind::DeploymentObjectNotFound, DeploymentObjectId::KIND, id);
     let found = context.stores.fleet.object_fetch(id).await?.ok_or_else(missing)?;
     if let Principal::Agent(agent) = caller.principal {
@@ -84,6 +84,7 @@ pub async fn list(
     stack: StackId,
     page: Page<i64>,
 ) -> Result<Vec<DeploymentObject>, Error> {
+    authorise(caller, Operation::FleetObjectRead)?;
     stacks::fetch(context, caller, stack, false).await?;
     Ok(context.stores.fleet.object_list(stack, page).await?)
 }

@@ -336,11 +336,10 @@ mod tests {
     fn the_newest_that_remains_follows_a_withdrawn_one() {
         let made = |there: &ObjectSnapshot| {
             let commit = withdraw(there, object(9), &mk_actor()).unwrap();
-            let made = written(&commit).into_iter().find_map(|write| match write {
+            written(&commit).into_iter().find_map(|write| match write {
                 FleetWrite::ObjectsMake(made) => Some(made[0].clone()),
                 _ => None,
-            });
-            made
+            })
         };
         let there = snapshot();
         let copy = made(&there).unwrap();

@@ -105,8 +105,8 @@ CREATE TABLE deployment_objects (
     is_deletion_marker integer NOT NULL,
     submitted_at timestamptz NOT NULL DEFAULT statement_timestamp(),
     withdrawn_at timestamptz,
-    CONSTRAINT deployment_objects_marker_check
-        CHECK (is_deletion_marker IN (0, 1) AND (is_deletion_marker = 1) = (yaml_content = ''))
+    CONSTRAINT deployment_objects_marker_check CHECK (
+        is_deletion_marker IN (0, 1) AND (is_deletion_marker = 1) = (yaml_content = ''))
 );
 CREATE UNIQUE INDEX deployment_objects_stack_id_sequence_id_key
     ON deployment_objects (stack_id, sequence_id) WHERE agent_id IS NULL;

@@ -105,8 +105,8 @@ CREATE TABLE deployment_objects (
     is_deletion_marker INTEGER NOT NULL,
     submitted_at INTEGER NOT NULL DEFAULT (CAST(round(unixepoch('subsec') * 1000000.0) AS INTEGER)),
     withdrawn_at INTEGER,
-    CONSTRAINT deployment_objects_marker_check
-        CHECK (is_deletion_marker IN (0, 1) AND (is_deletion_marker = 1) = (yaml_content = ''))
+    CONSTRAINT deployment_objects_marker_check CHECK (
+        is_deletion_marker IN (0, 1) AND (is_deletion_marker = 1) = (yaml_content = ''))
 ) STRICT;
 CREATE UNIQUE INDEX deployment_objects_stack_id_sequence_id_key
     ON deployment_objects (stack_id, sequence_id) WHERE agent_id IS NULL;

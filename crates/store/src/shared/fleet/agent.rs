@@ -13,7 +13,7 @@ use uuid::Uuid;
 use super::catalog::project;
 use super::page::{Query, after, as_id, fetch_one, now};
 use super::row_set::RowSet;
-use super::table::{self, Lock, Marks, Table};
+use super::table::{self, Marks, Table};
 use super::{Connection, Row, rows};
 use crate::failure::Failure;
 use crate::fault::Fault;
@@ -27,31 +27,7 @@ macro_rules! select {
 }
 
 impl Table for Agent {
-    const NAMED: &'static str = concat!(
-        select!(),
-        "WHERE a.deleted_at IS NULL AND a.name IN (SELECT given.name FROM ",
-        rows_from_json!(name: text),
-        ")"
-    );
-
-    fn fetch_query(reference: &str, show_deleted: bool) -> Query<'_> {
-        sqlx::query(concat!(select!(), "WHERE a.id = $1 AND ($2 OR a.deleted_at IS NULL)"))
-            .bind(as_id(reference))
-            .bind(show_deleted)
-    }
-
-    fn lock_query(reference: &str, lock: Lock) -> Query<'_> {
-        macro_rules! live {
-            ($lock:tt) => {
-                concat!(select!(), "WHERE a.id = $1 AND a.deleted_at IS NULL", sql!($lock))
-            };
-        }
-        let statement = match lock {
-            Lock::Update => live!(for_update),
-            Lock::Share => live!(for_share),
-        };
-        sqlx::query(statement).bind(as_id(reference))
-    }
+    queries_by_id!(select!(), "a");
 
     fn page_query(filter: &FleetFilter, page: Page<AgentId>) -> Query<'_> {
         sqlx::query(concat!(

@@ -1,5 +1,7 @@
 //! The tables of Fleet. What has a name is one file each; the leaves follow.
 
+#[macro_use]
+pub(crate) mod kinds;
 pub(crate) mod agent;
 pub(crate) mod generator;
 pub(crate) mod links;

@@ -11,7 +11,7 @@ use sqlx::Row as _;
 use uuid::Uuid;
 
 use super::operations::control;
-use super::page::{fetch_one, now};
+use super::page::fetch_one;
 use super::table::{self, Table as _};
 use super::transaction::Load;
 use super::{Connection, Row, writes};
@@ -106,7 +106,7 @@ async fn loaded(
         None => Vec::new(),
     };
     let control = control::fetch(connection, ()).await?;
-    Ok(OfferSnapshot { now: now(connection).await?, mode: control.mode(), agent, candidates })
+    Ok(OfferSnapshot { now: control.now, mode: control.mode(), agent, candidates })
 }
 
 /// The offer of an agent. Locks the agent, so that two polls of it write one after the other,
