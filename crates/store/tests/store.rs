@@ -65,7 +65,7 @@ async fn open_postgres(database: &TestDatabase) -> Stores {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn sqlite_conforms() {
     let sqlite = Sqlite::new();
-    Box::pin(testing::conformance(sqlite.open().await)).await;
+    testing::conformance(sqlite.open().await).await;
     let mut connection = sqlite.connection().await;
     let row = sqlx::query(BOUND_KEYS).fetch_one(&mut connection).await.expect("a count");
     assert_bound_keys(row.get("found"), row.get("named"));
@@ -86,7 +86,7 @@ async fn postgres_conforms() {
     let Some(database) = postgres("conforms").await else {
         return;
     };
-    Box::pin(testing::conformance(open_postgres(&database).await)).await;
+    testing::conformance(open_postgres(&database).await).await;
     let mut connection = sqlx::PgConnection::connect(database.url()).await.expect("a connection");
     let row = sqlx::query(BOUND_KEYS).fetch_one(&mut connection).await.expect("a count");
     assert_bound_keys(row.get("found"), row.get("named"));

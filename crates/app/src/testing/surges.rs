@@ -18,7 +18,7 @@ use slipway_core::text::Reason;
 use slipway_core::{ErrorKind, Phase};
 
 use super::races::at_once;
-use super::world::{Declared, World, operator, refused};
+use super::world::{Declared, World, apart, operator, refused};
 use crate::broker::port::{
     AttemptFilter, Blocked, RedeclareKey, Redeclared, ResourceFilter, ResourceKey,
 };
@@ -106,11 +106,10 @@ impl World {
 }
 
 pub(super) async fn conformance(world: &World) {
-    // Boxed: together they are more than the stack of a test thread.
-    Box::pin(a_surge_replaces_when_the_new_attempt_is_ready(world)).await;
-    Box::pin(what_fails_beside_is_retried_or_aborted(world)).await;
-    Box::pin(a_deletion_takes_both_down(world)).await;
-    Box::pin(the_name_of_a_node_is_nobody_elses(world)).await;
+    apart(|| a_surge_replaces_when_the_new_attempt_is_ready(world)).await;
+    apart(|| what_fails_beside_is_retried_or_aborted(world)).await;
+    apart(|| a_deletion_takes_both_down(world)).await;
+    apart(|| the_name_of_a_node_is_nobody_elses(world)).await;
 }
 
 async fn a_surge_replaces_when_the_new_attempt_is_ready(world: &World) {
@@ -254,11 +253,11 @@ async fn the_name_of_a_node_is_nobody_elses(world: &World) {
 }
 
 pub(super) async fn races(world: &Arc<World>) {
-    Box::pin(surge_with_surge(world)).await;
-    Box::pin(surge_with_delete(world)).await;
-    Box::pin(ready_with_delete(world)).await;
-    Box::pin(ready_with_abort(world)).await;
-    Box::pin(both_gone_at_once(world)).await;
+    apart(|| surge_with_surge(world)).await;
+    apart(|| surge_with_delete(world)).await;
+    apart(|| ready_with_delete(world)).await;
+    apart(|| ready_with_abort(world)).await;
+    apart(|| both_gone_at_once(world)).await;
 }
 
 async fn surge_with_surge(world: &Arc<World>) {
@@ -368,7 +367,7 @@ async fn both_gone_at_once(world: &Arc<World>) {
     let two = world.claim_now(beside).await;
     let (a, b) = (Arc::clone(world), Arc::clone(world));
     let (first, second) =
-        at_once(async move { a.tick(one).await }, async move { b.tick(two).await }).await;
+        Box::pin(at_once(async move { a.tick(one).await }, async move { b.tick(two).await })).await;
     for outcome in [first, second] {
         if outcome.is_err() {
             assert_eq!(refused(outcome), ErrorKind::RevisionStale);

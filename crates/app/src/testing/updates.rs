@@ -61,7 +61,7 @@ impl World {
 }
 
 pub(super) async fn conformance(world: &World) {
-    an_update_is_stored_whole_and_once(world).await;
+    Box::pin(an_update_is_stored_whole_and_once(world)).await;
     no_tick_that_read_the_older_declaration_writes(world).await;
     a_replacement_follows_in_the_same_slot(world).await;
 }

@@ -4,6 +4,7 @@
 //! Generated ids rise, so that "everything since then" is a cursor.
 
 use std::collections::BTreeMap;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -389,6 +390,12 @@ impl World {
         let drain = snapshot.node.and_then(|node| node.drain).expect("the node was asked to drain");
         (declared, node, drain.id)
     }
+}
+
+/// The future of a case on the heap, made where it takes no room in the frame of the caller:
+/// all cases together are more than the stack of a test thread.
+pub(super) fn apart<F: Future<Output = ()>>(case: impl FnOnce() -> F) -> Pin<Box<F>> {
+    Box::pin(case())
 }
 
 pub(super) fn operator() -> Actor {

@@ -78,13 +78,13 @@ pub(crate) fn check<'a>(
 pub(crate) fn take_down(
     resource: &ResourceSnapshot,
     leaving: ProvisionedResource,
-    redeclared: Redeclared<'_>,
+    redeclared: &Redeclared<'_>,
     order: Order<'_>,
 ) -> Commit {
     let correction = redeclared.correction.clone();
     let mut commit = teardown::begin(resource, leaving.corrected(Some(correction)), order);
     for entry in &mut commit.audit {
-        describe(&mut entry.details, resource, &redeclared);
+        describe(&mut entry.details, resource, redeclared);
     }
     commit
 }

@@ -42,7 +42,7 @@ pub fn request(
         purge_protected: false,
         resources: 1,
     };
-    let commit = redeclare::take_down(resource, *gone, redeclared, order);
+    let commit = redeclare::take_down(resource, *gone, &redeclared, order);
     Ok(Requested::new(ask.deletion_id, commit))
 }
 

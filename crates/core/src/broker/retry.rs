@@ -73,7 +73,7 @@ pub fn request_corrected(
     let (leaving, failure) = stuck(resource)?;
     let redeclared = redeclare::check(resource, project, declared, corrections)?;
     let order = order(deletion_id, retention, reason, actor);
-    let mut commit = redeclare::take_down(resource, leaving, redeclared, order);
+    let mut commit = redeclare::take_down(resource, leaving, &redeclared, order);
     commit.writes.extend(failure);
     Ok(commit)
 }

@@ -164,7 +164,7 @@ pub fn request(
         deletion_id: None,
         aborted: false,
     };
-    let commit = begun(resource, next, surge, redeclared, actor);
+    let commit = begun(resource, next, surge, &redeclared, actor);
     Ok(Requested::new(ask.deletion_id, commit))
 }
 
@@ -215,7 +215,7 @@ fn begun(
     resource: &ResourceSnapshot,
     next: ProvisionedResource,
     surge: Surge,
-    redeclared: Redeclared<'_>,
+    redeclared: &Redeclared<'_>,
     actor: &Actor,
 ) -> Commit {
     let (now, slot, old) = (resource.now, &resource.resource, &resource.attempt);
@@ -224,7 +224,7 @@ fn begun(
         "surge": true, "attempt": next.attempt(), "beside": old.attempt(),
         "provisioned_resource_id": next.id(),
     });
-    redeclare::describe(&mut details, resource, &redeclared);
+    redeclare::describe(&mut details, resource, redeclared);
     let change = StateChange {
         subject: next.id().into(),
         revision: Revision::FIRST,

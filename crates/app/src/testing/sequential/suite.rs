@@ -6,7 +6,7 @@ use super::{
     retries, tasks,
 };
 use crate::ports::Stores;
-use crate::testing::world::World;
+use crate::testing::world::{World, apart};
 use crate::testing::{access, catalog, installed_keys, mesh, purges, rollouts, surges, updates};
 
 /// Runs the sequential half.
@@ -14,7 +14,7 @@ pub async fn conformance(store: Stores) {
     let world = World::new(store).await;
     lists::the_database_answers_and_knows_its_installation(&world).await;
     lists::a_seed_is_written_once(&world).await;
-    installed_keys::conformance(&world).await;
+    apart(|| installed_keys::conformance(&world)).await;
 
     declarations::a_declaration_is_there_as_it_was_declared(&world).await;
     declarations::what_is_missing_is_refused_by_name(&world).await;
@@ -27,13 +27,13 @@ pub async fn conformance(store: Stores) {
     decisions::an_empty_commit_changes_nothing(&world).await;
     decisions::blockers_keep_their_age_and_go_away(&world).await;
 
-    deletions::a_deletion_waits_for_its_grace_and_can_be_cancelled(&world).await;
+    Box::pin(deletions::a_deletion_waits_for_its_grace_and_can_be_cancelled(&world)).await;
     deletions::a_deletion_begins_when_its_grace_ends(&world).await;
     deletions::a_row_is_deleted_when_its_grace_ends_if_nothing_needs_it(&world).await;
     deletions::a_project_is_deleted_with_what_is_in_it(&world).await;
     deletions::what_is_protected_stays(&world).await;
     deletions::what_is_deleted_protects_no_project(&world).await;
-    Box::pin(purges::conformance(&world)).await;
+    apart(|| purges::conformance(&world)).await;
 
     brakes::a_caller_that_deletes_too_much_is_stopped(&world).await;
     brakes::a_caller_that_deletes_half_of_a_project_is_stopped(&world).await;
@@ -47,7 +47,7 @@ pub async fn conformance(store: Stores) {
     holding::what_is_kept_outside_is_recorded_first_and_stays_on_record(&world).await;
     holding::a_report_has_everything_once_and_in_one_order(&world).await;
 
-    Box::pin(rollouts::conformance(&world)).await;
+    apart(|| rollouts::conformance(&world)).await;
 
     counts::what_is_made_is_counted_once_where_it_stands(&world).await;
 
@@ -97,8 +97,8 @@ pub async fn conformance(store: Stores) {
     proofs::absence_is_proven_in_batches(&world).await;
     proofs::an_old_attempt_is_proven_gone_while_its_successor_lives(&world).await;
     retries::a_failure_stays_on_record_and_a_retry_corrects_it(&world).await;
-    updates::conformance(&world).await;
-    Box::pin(surges::conformance(&world)).await;
+    apart(|| updates::conformance(&world)).await;
+    apart(|| surges::conformance(&world)).await;
     proofs::a_flapping_window_has_one_start(&world).await;
     abandon::an_abandoned_resource_is_deleted_with_records_of_what_may_be_left(&world).await;
     abandon::what_comes_back_after_it_was_abandoned_is_a_leak_and_ends(&world).await;
@@ -109,8 +109,8 @@ pub async fn conformance(store: Stores) {
     mesh::a_mesh_moves_only_while_nobody_lives_in_it(&world).await;
     mesh::a_node_sees_its_live_peers_and_is_shown_as_it_says(&world).await;
 
-    catalog::conformance(&world).await;
-    access::conformance(&world).await;
+    apart(|| catalog::conformance(&world)).await;
+    apart(|| access::conformance(&world)).await;
 
     aborts::a_caller_that_goes_away_leaves_nothing_open(&world).await;
 
