@@ -199,7 +199,7 @@ fn reference(document: &Document) -> Value {
 }
 
 fn describe(route: &Route, schemas: &Map<String, Value>) -> Value {
-    let Terms { least, reach, audit } = route.terms();
+    let Terms { least, reach, audit, .. } = route.terms();
     let audited = audit.map_or(String::new(), |verb| format!(" Audited as `{verb}`."));
     let description = format!("Least role: {least}. Reach: {reach}.{audited}");
     let mut described = json!({
