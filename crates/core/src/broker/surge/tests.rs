@@ -119,7 +119,7 @@ struct Slot {
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Step {
+enum Move {
     Surge,
     Abort,
     Retry,
@@ -215,26 +215,26 @@ impl Slot {
         }
     }
 
-    fn ask(&mut self, step: Step, number: u128) -> Result<(), Refusal> {
+    fn ask(&mut self, made: Move, number: u128) -> Result<(), Refusal> {
         self.now += 1;
         let id = DeletionId::new(Uuid::from_u128(1_000 + number));
         let (reason, actor) = (Reason::parse("why").unwrap(), mk_actor());
         let snapshot = self.snapshot(self.current());
-        let commit = match step {
-            Step::Surge => surge(&allowing(snapshot))?,
-            Step::Abort => abort(&snapshot, Expected::Any, id, Duration::ZERO, &reason, &actor)?,
-            Step::Retry => retry::request(&snapshot, id, Duration::ZERO, &reason, &actor)?,
-            Step::Delete => {
+        let commit = match made {
+            Move::Surge => surge(&allowing(snapshot))?,
+            Move::Abort => abort(&snapshot, Expected::Any, id, Duration::ZERO, &reason, &actor)?,
+            Move::Retry => retry::request(&snapshot, id, Duration::ZERO, &reason, &actor)?,
+            Move::Delete => {
                 let ask = Ask { deletion_id: id, ..ask() };
                 delete::request(&snapshot, &Door::default(), &ask, &actor)?.commit
             }
-            Step::Update => {
+            Move::Update => {
                 let parameters = BTreeMap::from([("busy_seconds".to_owned(), json!(number % 9))]);
                 let changes = Changes { parameters, ..Changes::default() };
                 let asked = allowing(snapshot).of;
                 update::update(&asked, &changes, Expected::Any, &actor)?.commit
             }
-            Step::Tick(index, seen) => return self.tick(index % self.attempts.len(), seen),
+            Move::Tick(index, seen) => return self.tick(index % self.attempts.len(), seen),
         };
         self.write(commit);
         Ok(())
@@ -313,35 +313,35 @@ impl Slot {
     }
 }
 
-fn steps() -> impl Strategy<Value = Vec<Step>> {
+fn moves() -> impl Strategy<Value = Vec<Move>> {
     let seen = prop_oneof![
         4 => Just(Seen::Ready),
         3 => Just(Seen::Absent),
         1 => Just(Seen::Failed),
         1 => Just(Seen::Unknown),
     ];
-    let step = prop_oneof![
-        3 => Just(Step::Surge),
-        1 => Just(Step::Abort),
-        1 => Just(Step::Retry),
-        1 => Just(Step::Delete),
-        1 => Just(Step::Update),
-        12 => (0..4_usize, seen).prop_map(|(index, seen)| Step::Tick(index, seen)),
+    let made = prop_oneof![
+        3 => Just(Move::Surge),
+        1 => Just(Move::Abort),
+        1 => Just(Move::Retry),
+        1 => Just(Move::Delete),
+        1 => Just(Move::Update),
+        12 => (0..4_usize, seen).prop_map(|(index, seen)| Move::Tick(index, seen)),
     ];
-    proptest::collection::vec(step, 1..60)
+    proptest::collection::vec(made, 1..60)
 }
 
 proptest! {
     #[test]
-    fn exactly_one_attempt_is_in_use_and_nothing_is_left(steps in steps()) {
+    fn exactly_one_attempt_is_in_use_and_nothing_is_left(moves in moves()) {
         let mut slot = Slot::new();
-        for (number, step) in (0_u128..).zip(steps) {
+        for (number, made) in (0_u128..).zip(moves) {
             // A refusal changes nothing.
-            let _refused = slot.ask(step, number);
+            let _refused = slot.ask(made, number);
             slot.check();
         }
         // Whatever happened, a deletion ends with nothing left.
-        let _under_way = slot.ask(Step::Delete, 10_000);
+        let _under_way = slot.ask(Move::Delete, 10_000);
         for number in 0..60_usize {
             for index in 0..slot.attempts.len() {
                 if let Some(node) = &mut slot.attempts[index].1
@@ -368,31 +368,31 @@ proptest! {
 fn a_failure_beside_is_retried_beside_and_an_abort_leaves_the_one_in_use() {
     let mut slot = Slot::new();
     let in_use = slot.attempts[0].0.clone();
-    slot.ask(Step::Surge, 1).unwrap();
+    slot.ask(Move::Surge, 1).unwrap();
     for _ in 0..3 {
-        slot.ask(Step::Tick(1, Seen::Failed), 2).unwrap();
+        slot.ask(Move::Tick(1, Seen::Failed), 2).unwrap();
     }
     assert_eq!(slot.attempts[1].0.phase(), Phase::Failed);
-    for refused in [Step::Surge, Step::Update] {
+    for refused in [Move::Surge, Move::Update] {
         assert_eq!(slot.ask(refused, 3).unwrap_err().kind, ErrorKind::SurgeUnderWay);
     }
-    slot.ask(Step::Retry, 4).unwrap();
+    slot.ask(Move::Retry, 4).unwrap();
     for _ in 0..4 {
-        slot.ask(Step::Tick(1, Seen::Absent), 5).unwrap();
+        slot.ask(Move::Tick(1, Seen::Absent), 5).unwrap();
     }
     let third = &slot.attempts[2].0;
     assert_eq!((third.attempt(), third.is_in_use()), (3, false));
     assert_eq!(third.hostname(), slot.attempts[1].0.hostname(), "the name is free again");
-    slot.ask(Step::Abort, 6).unwrap();
-    slot.ask(Step::Abort, 7).unwrap();
+    slot.ask(Move::Abort, 6).unwrap();
+    slot.ask(Move::Abort, 7).unwrap();
     for _ in 0..4 {
-        slot.ask(Step::Tick(2, Seen::Absent), 8).unwrap();
+        slot.ask(Move::Tick(2, Seen::Absent), 8).unwrap();
     }
     slot.check();
     assert_eq!(slot.attempts[slot.current()].0, in_use, "as it was");
-    assert_eq!(slot.ask(Step::Abort, 9).unwrap_err().kind, ErrorKind::NothingToAbort);
+    assert_eq!(slot.ask(Move::Abort, 9).unwrap_err().kind, ErrorKind::NothingToAbort);
     // The numbers of those that never came in use stay theirs.
-    slot.ask(Step::Surge, 10).unwrap();
+    slot.ask(Move::Surge, 10).unwrap();
     assert_eq!(slot.attempts[3].0.attempt(), 4);
 }
 
@@ -400,7 +400,7 @@ fn a_failure_beside_is_retried_beside_and_an_abort_leaves_the_one_in_use() {
 #[test]
 fn a_frozen_installation_takes_nothing_over() {
     let mut slot = Slot::new();
-    slot.ask(Step::Surge, 1).unwrap();
+    slot.ask(Move::Surge, 1).unwrap();
     let mut new = slot.alone(1);
     new.attempt = ProvisionedResource::hydrate(StoredAttempt {
         id: new.attempt.id(),

@@ -70,10 +70,6 @@ impl Load for Corrected<'_> {
     type Snapshot = RedeclareSnapshot;
 
     async fn load(&self, connection: &mut Connection) -> Result<RedeclareSnapshot, Failure> {
-        if self.key.of == Redeclared::WithSurge {
-            // Nobody declares the name of the new node as a handle meanwhile.
-            lock_project_of(connection, self.key.resource).await?;
-        }
         let key = ResourceKey::Resource(self.key.resource);
         let by_key = ByKey { blueprints: self.blueprints, key };
         let resource = Box::pin(by_key.load(connection)).await?;
@@ -90,24 +86,15 @@ impl Load for Corrected<'_> {
         let named = (corrected.blueprint.slug.as_str(), Some(version), Some(credential.as_str()));
         let mut declared = snapshot(connection, Some(project), named).await?;
         if self.key.of == Redeclared::WithSurge {
+            // The project is not locked, since its nodes are waited for here: a declaration at
+            // the same moment may take the name as a handle. Two nodes are called alike then,
+            // and nothing relies on that.
             let hostname = surge::hostname(&resource.resource.handle, resource.latest + 1);
             let holders = holders(connection, project, &[&hostname]).await?;
             declared.holder = holders.get(&hostname).copied();
         }
         Ok(RedeclareSnapshot { resource, project: name, declared })
     }
-}
-
-async fn lock_project_of(connection: &mut Connection, resource: ResourceId) -> Result<(), Failure> {
-    sqlx::query(sql!(
-        "SELECT id FROM projects WHERE id = \
-         (SELECT r.project_id FROM resources r WHERE r.id = $1)",
-        for_update
-    ))
-    .bind(resource.as_uuid())
-    .fetch_optional(connection)
-    .await?;
-    Ok(())
 }
 
 /// What is found of blueprint, version and credential, for this project.
