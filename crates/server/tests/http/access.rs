@@ -169,7 +169,8 @@ fn the_page_about_security_shows_the_table() {
         "| method | path below `/api/v1` | least role | reach | audited as |\n|---|---|---|---|---|\n",
     );
     for route in TABLE.iter() {
-        let (Route { method, path, .. }, Terms { least, reach, audit, .. }) = (route, route.terms());
+        let (Route { method, path, .. }, Terms { least, reach, audit, .. }) =
+            (route, route.terms());
         let audit = audit.map(|verb| format!("`{verb}` ")).unwrap_or_default();
         expected.push_str(&format!("| {method} | {path} | {least} | {reach} | {audit}|\n"));
     }
