@@ -13,6 +13,7 @@ use crate::deletion::DeletionWrite;
 use crate::error::{ErrorKind, Refusal};
 use crate::event::Event;
 use crate::files::FilesWrite;
+use crate::fleet::FleetWrite;
 use crate::ids::{ClaimToken, ProvisionedResourceId, Revision};
 use crate::nodes::NodesWrite;
 use crate::placement::PlacementWrite;
@@ -34,6 +35,7 @@ pub enum Write {
     Access(AccessWrite),
     Rollouts(RolloutsWrite),
     Files(FilesWrite),
+    Fleet(Box<FleetWrite>),
     /// All blockers of a subject; replaces the earlier set.
     BlockersReplace(Subject, Vec<Blocker>),
     /// A quiet state change: one more line of the subject's history. One that is
@@ -46,6 +48,12 @@ pub enum Write {
 impl From<CatalogWrite> for Write {
     fn from(write: CatalogWrite) -> Self {
         Self::Catalog(Box::new(write))
+    }
+}
+
+impl From<FleetWrite> for Write {
+    fn from(write: FleetWrite) -> Self {
+        Self::Fleet(Box::new(write))
     }
 }
 

@@ -114,6 +114,20 @@ closed_set!(
         /// It would change nothing.
         RolloutEmpty => "rollout_empty",
 
+        GeneratorNotFound => "generator_not_found",
+        StackNotFound => "stack_not_found",
+        TemplateNotFound => "template_not_found",
+        AgentNotFound => "agent_not_found",
+        DeploymentObjectNotFound => "deployment_object_not_found",
+        /// The content has a Secret with values, and its generator takes none.
+        SecretNotAccepted => "secret_not_accepted",
+        /// The agent is not registered with the generator of the stack.
+        TargetGeneratorMismatch => "target_generator_mismatch",
+        /// The label, annotation, registration or target is there already.
+        EntryExists => "entry_exists",
+        /// There is no such label, annotation, registration or target.
+        EntryNotFound => "entry_not_found",
+
         ClusterNotFound => "cluster_not_found",
         BlueprintVersionNotFound => "blueprint_version_not_found",
         LabelNotFound => "label_not_found",

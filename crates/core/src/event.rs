@@ -12,6 +12,7 @@ use uuid::Uuid;
 
 use crate::broker;
 use crate::deletion;
+use crate::fleet;
 use crate::ids::{EventId, ProjectId, Revision};
 use crate::rollouts;
 use crate::subject::Subject;
@@ -67,7 +68,7 @@ pub(crate) use event_family;
 /// The families of all rooms. Documents, the database's CHECK and the tests
 /// compare themselves with it.
 pub const fn catalog() -> &'static [Family] {
-    &[broker::event::FAMILY, deletion::event::FAMILY, rollouts::event::FAMILY]
+    &[broker::event::FAMILY, deletion::event::FAMILY, rollouts::event::FAMILY, fleet::event::FAMILY]
 }
 
 /// One event, ready for the outbox.

@@ -1,6 +1,7 @@
 //! Builders for tests: one valid thing of each kind, to be varied by the test.
 
 pub mod catalog;
+pub mod fleet;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -39,7 +40,7 @@ pub const fn at(seconds: i64) -> Timestamp {
     Timestamp::from_micros(seconds * 1_000_000)
 }
 
-const fn uuid(number: u128) -> Uuid {
+pub const fn uuid(number: u128) -> Uuid {
     Uuid::from_u128(number)
 }
 

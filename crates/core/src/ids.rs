@@ -127,6 +127,15 @@ typed_id!(/// What a deletion would take away, before anybody asks for it.
     PlanId, "deletion_plan");
 typed_id!(/// One change brought to many members.
     RolloutId, SubjectKind::Rollout);
+typed_id!(/// A program that submits stacks.
+    GeneratorId, SubjectKind::Generator);
+typed_id!(/// What a generator wants on clusters.
+    StackId, SubjectKind::Stack);
+typed_id!(TemplateId, SubjectKind::Template);
+typed_id!(/// The program that brings stacks to a cluster.
+    AgentId, SubjectKind::Agent);
+typed_id!(/// One immutable content of a stack.
+    DeploymentObjectId, "deployment_object");
 typed_id!(EventId, "event");
 typed_id!(AuditEntryId, "audit_entry");
 typed_id!(LeakRecordId, SubjectKind::LeakRecord);

@@ -34,6 +34,7 @@ pub mod catalog;
 pub mod deletion;
 pub mod events;
 pub mod files;
+pub mod fleet;
 pub mod nodes;
 pub mod operations;
 pub mod placement;

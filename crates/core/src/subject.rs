@@ -29,6 +29,10 @@ closed_set!(
         ApiKey => "api_key",
         Subscription => "subscription",
         Rollout => "rollout",
+        Generator => "generator",
+        Stack => "stack",
+        Template => "template",
+        Agent => "agent",
     }
 );
 

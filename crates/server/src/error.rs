@@ -58,6 +58,8 @@ pub(crate) const fn status(kind: ErrorKind, in_path: bool) -> StatusCode {
         | ErrorKind::PlanNotFound
         | ErrorKind::RolloutNotFound
         | ErrorKind::SourceNotFound
+        | ErrorKind::DeploymentObjectNotFound
+        | ErrorKind::EntryNotFound
         | ErrorKind::RouteNotFound => StatusCode::NOT_FOUND,
         ErrorKind::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
         // A path can address these, and a field can name them.
@@ -66,6 +68,10 @@ pub(crate) const fn status(kind: ErrorKind, in_path: bool) -> StatusCode {
         | ErrorKind::CredentialNotFound
         | ErrorKind::AssignmentNotFound
         | ErrorKind::ProjectNotFound
+        | ErrorKind::GeneratorNotFound
+        | ErrorKind::StackNotFound
+        | ErrorKind::TemplateNotFound
+        | ErrorKind::AgentNotFound
         | ErrorKind::ClusterNotFound => match in_path {
             true => StatusCode::NOT_FOUND,
             false => StatusCode::UNPROCESSABLE_ENTITY,
@@ -83,10 +89,13 @@ pub(crate) const fn status(kind: ErrorKind, in_path: bool) -> StatusCode {
         | ErrorKind::VersionNeedsReplace
         | ErrorKind::SurgeNotAllowed
         | ErrorKind::PlanMismatch
+        | ErrorKind::SecretNotAccepted
+        | ErrorKind::TargetGeneratorMismatch
         | ErrorKind::RegistrationInvalid => StatusCode::UNPROCESSABLE_ENTITY,
         ErrorKind::RevisionStale => StatusCode::PRECONDITION_FAILED,
         ErrorKind::HandleTaken
         | ErrorKind::NameTaken
+        | ErrorKind::EntryExists
         | ErrorKind::ProjectNotEmpty
         | ErrorKind::CloudInUse
         | ErrorKind::BlueprintInUse

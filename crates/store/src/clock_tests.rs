@@ -68,6 +68,24 @@ const TIMES: &[(Role, &str, &[&str])] = &[
     (Role::Start, "rollout_members", &["changed_at"]),
     (Role::Happened, "declared_objects", &["updated_at"]),
     (Role::Happened, "file_faults", &["updated_at"]),
+    (Role::Happened, "generators", &["created_at", "updated_at", "deleted_at"]),
+    (Role::Happened, "stacks", &["created_at", "updated_at", "deleted_at"]),
+    (Role::Happened, "fleet_templates", &["created_at", "updated_at", "deleted_at"]),
+    // Shown; an agent is never taken for gone because it is silent.
+    (
+        Role::Happened,
+        "fleet_agents",
+        &["created_at", "updated_at", "deleted_at", "last_heartbeat", "k8s_reported_at"],
+    ),
+    // The order of objects is that of their numbers, which rise whatever the clock does.
+    (Role::Happened, "deployment_objects", &["submitted_at", "withdrawn_at"]),
+    (Role::Happened, "fleet_labels", &["created_at"]),
+    (Role::Happened, "fleet_annotations", &["created_at"]),
+    (Role::Happened, "fleet_registrations", &["registered_at"]),
+    (Role::Happened, "holdings", &["offered_at", "released_at"]),
+    (Role::Happened, "agent_reports", &["first_at", "last_at"]),
+    // The agent's own clock.
+    (Role::Happened, "object_health", &["checked_at"]),
     (Role::Happened, "leak_records", &["found_at", "removal_requested_at", "resolved_at"]),
     (Role::Start, "leak_records", &["last_seen_at"]),
     (Role::Start, "leak_suspicions", &["first_seen_at", "last_seen_at"]),

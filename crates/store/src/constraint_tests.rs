@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use slipway_core::Phase;
 use slipway_core::deletion::record::DeletionState;
 use slipway_core::event;
+use slipway_core::fleet::agent::AgentStatus;
 use slipway_core::placement::definitions::DefinitionPhase;
 use slipway_core::placement::namespace::NamespacePhase;
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Row as _};
@@ -57,6 +58,21 @@ const ROWS: &[&str] = &[
      requested_by, reason) VALUES ($1, 'x', 'x', $1, 'x', '{}', '{}', 'x', 'x', 'x')",
     "INSERT INTO rollout_members (rollout_id, subject_kind, subject_id, name, wave, position, \
      state, before) VALUES ($1, 'x', $1, 'x', 0, 0, 'x', '{}')",
+    "INSERT INTO generators (id, project_id, name) VALUES ($1, $1, 'x')",
+    "INSERT INTO stacks (id, project_id, generator_id, name) VALUES ($1, $1, $1, 'x')",
+    "INSERT INTO fleet_templates (id, project_id, generator_id, name, version, \
+     template_content, parameters_schema) VALUES ($1, $1, $1, 'x', 1, 'x', '{}')",
+    "INSERT INTO fleet_agents (id, project_id, name, cluster_name, status) \
+     VALUES ($1, $1, 'x', 'x', 'ACTIVE')",
+    "INSERT INTO deployment_objects (id, stack_id, agent_id, sequence_id, yaml_content, \
+     yaml_checksum, is_deletion_marker) VALUES ($1, $1, $1, 1, 'x', 'x', 0)",
+    "INSERT INTO fleet_registrations (id, agent_id, generator_id) VALUES ($1, $1, $1)",
+    "INSERT INTO fleet_targets (id, agent_id, stack_id) VALUES ($1, $1, $1)",
+    "INSERT INTO holdings (agent_id, stack_id, object_id) VALUES ($1, $1, $1)",
+    "INSERT INTO agent_reports (id, agent_id, object_id, event_type, status) \
+     VALUES ($1, $1, $1, 'x', 'x')",
+    "INSERT INTO object_health (id, agent_id, object_id, status, checked_at) \
+     VALUES ($1, $1, $1, 'x', AT)",
     "INSERT INTO outbox_events (id, aggregate_kind, aggregate_id, revision, event_type, \
      project_id, payload) VALUES ($1, 'x', $1, 1, 'x.X', $1, '{}')",
     "INSERT INTO installation (id) VALUES ($1)",
@@ -112,6 +128,23 @@ fn checks() -> BTreeMap<&'static str, (&'static str, &'static str, Values)> {
                 "deletions",
                 "state",
                 text(DeletionState::ALL.iter().map(|item| item.as_str()), UNKNOWN),
+            ),
+        ),
+        (
+            "fleet_agents_status_check",
+            (
+                "fleet_agents",
+                "status",
+                text(AgentStatus::ALL.iter().map(|item| item.as_str()), UNKNOWN),
+            ),
+        ),
+        // Content is no marker, and a marker has no content.
+        (
+            "deployment_objects_marker_check",
+            (
+                "deployment_objects",
+                "is_deletion_marker",
+                Values { valid: vec!["0".to_owned()], invalid: &["1", "2"] },
             ),
         ),
         // An address is taken with all of its columns or free without any.

@@ -104,6 +104,7 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
     // reader cannot read.
     migration!(30, "catalog_composition_names", "0030_catalog_composition_names", min_reader: 30),
     migration!(31, "files_faults", "0031_files_faults", min_reader: 30),
+    migration!(32, "fleet", "0032_fleet", min_reader: 30),
 ];
 
 /// The first migration of every database that a development version made before

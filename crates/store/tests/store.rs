@@ -106,6 +106,34 @@ async fn postgres_applies_files() {
     Box::pin(testing::files(open_postgres(&database).await)).await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn sqlite_keeps_the_fleet() {
+    let sqlite = Sqlite::new();
+    Box::pin(testing::fleet(sqlite.open().await)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn postgres_keeps_the_fleet() {
+    let Some(database) = postgres("fleet").await else {
+        return;
+    };
+    Box::pin(testing::fleet(open_postgres(&database).await)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn sqlite_bears_races_of_the_fleet() {
+    let sqlite = Sqlite::new();
+    Box::pin(testing::fleet_races(sqlite.open().await, ROUNDS)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn postgres_bears_races_of_the_fleet() {
+    let Some(database) = postgres("fleet_races").await else {
+        return;
+    };
+    Box::pin(testing::fleet_races(open_postgres(&database).await, ROUNDS)).await;
+}
+
 /// Sequences of the model of files; a failure names the seed.
 const FOLDERS: u64 = 3;
 

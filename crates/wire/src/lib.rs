@@ -5,7 +5,8 @@
 //! Our own JSON API under `/api/v1` has a module per room, and beside them what all rooms
 //! use: [`problem`] (the error document), [`list`], [`blocker`]. Requests refuse unknown
 //! fields; answers may gain fields. Ids are UUIDs in canonical text, times RFC 3339 in UTC.
-//! [`nodes::plexd`] is the node protocol under `/v1`, both generations of it.
+//! [`nodes::plexd`] is the node protocol under `/v1`, both generations of it. [`fleet`] is the
+//! protocol of Fleet's agents and clients, which ignores unknown fields.
 
 pub mod blocker;
 pub mod list;
@@ -18,6 +19,7 @@ pub mod catalog;
 pub mod deletion;
 pub mod events;
 pub mod files;
+pub mod fleet;
 pub mod nodes;
 pub mod operations;
 pub mod placement;

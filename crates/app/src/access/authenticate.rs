@@ -27,6 +27,7 @@ pub async fn api_key(context: &Context, text: &str, correlation_id: &str) -> Res
     Ok(Caller {
         name: key.name,
         role: key.role,
+        principal: key.principal,
         project: key.project_id,
         key_id: Some(key.id),
         correlation_id: correlation_id.to_owned(),

@@ -6,7 +6,9 @@ use slipway_core::access::role::{self, Denial};
 use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::ids::{ApiKeyId, ProjectId};
 
+use crate::access::operation::{AGENT, GENERATOR};
 pub use crate::access::operation::{Operation, Terms};
+pub use slipway_core::access::api_key::Principal;
 pub use slipway_core::access::role::Role;
 
 /// The caller, after authentication.
@@ -14,6 +16,8 @@ pub use slipway_core::access::role::Role;
 pub struct Caller {
     pub name: String,
     pub role: Role,
+    /// For other than its holder, the role counts for nothing.
+    pub principal: Principal,
     /// The only project that the caller reaches; `None` reaches all of them.
     pub project: Option<ProjectId>,
     /// The key that the caller authenticated with.
@@ -27,6 +31,7 @@ impl Caller {
         Self {
             name: name.to_owned(),
             role: Role::Admin,
+            principal: Principal::Holder,
             project: None,
             key_id: None,
             correlation_id: name.to_owned(),
@@ -47,9 +52,28 @@ pub fn authorise(caller: &Caller, operation: Operation) -> Result<Actor, Refusal
     })
 }
 
+/// What a principal beside the roles is called in `Terms::principals`.
+fn kind_of(principal: Principal) -> Option<&'static str> {
+    match principal {
+        Principal::Holder => None,
+        Principal::Agent(_) => Some(AGENT),
+        Principal::Generator(_) => Some(GENERATOR),
+    }
+}
+
 /// Refuses a caller whose role or reach does not suffice.
 pub fn admit(caller: &Caller, operation: Operation) -> Result<(), Refusal> {
-    let Terms { least, reach, .. } = operation.terms();
+    let Terms { least, reach, principals, .. } = operation.terms();
+    if let Some(kind) = kind_of(caller.principal) {
+        if principals.contains(&kind) {
+            return Ok(());
+        }
+        let problem = format!(
+            "key `{}` belongs to {kind}, which may not do this; use a key of a person",
+            caller.name
+        );
+        return Err(Refusal::new(ErrorKind::Forbidden, problem));
+    }
     let problem = match role::check(caller.role, caller.project, least, reach) {
         Ok(()) => return Ok(()),
         Err(Denial::Role(least)) => format!(

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use slipway_core::access::api_key::ApiKey;
+use slipway_core::access::api_key::{ApiKey, Principal};
 use slipway_core::access::api_key_rules::{self, KeySnapshot, NewKey, NewSecret};
 use slipway_core::access::idempotency::Request;
 use slipway_core::access::key_text::ApiKeyText;
@@ -80,6 +80,7 @@ pub async fn create(
         owner,
         reach: caller.project,
         role,
+        principal: Principal::Holder,
         project: project.clone(),
         lifetime: input.ttl_seconds.map(Duration::from_secs),
         secret,
@@ -184,7 +185,7 @@ pub async fn now(context: &Context) -> Result<Timestamp, Error> {
 }
 
 /// A new text, and what is stored of it.
-fn draw(context: &Context) -> Result<(Secret, NewSecret), Refusal> {
+pub(crate) fn draw(context: &Context) -> Result<(Secret, NewSecret), Refusal> {
     let text = authenticate::draw(context);
     let secret = hashed(&text).ok_or_else(|| {
         Refusal::new(ErrorKind::Internal, "a key was drawn that cannot be read back")

@@ -18,10 +18,17 @@ pub struct Terms {
     pub reach: Scope,
     /// The verb of its audit entry; `None` if the caller changes nothing.
     pub audit: Option<&'static str>,
+    /// What may ask beside people: `an agent` for itself, `a generator` for what it owns.
+    pub principals: &'static [&'static str],
 }
 
+/// An agent of Fleet.
+pub(super) const AGENT: &str = "an agent";
+/// A generator of Fleet.
+pub(super) const GENERATOR: &str = "a generator";
+
 macro_rules! operations {
-    ($($operation:ident $least:ident $reach:ident $audit:tt;)*) => {
+    ($($operation:ident $least:ident $reach:ident $audit:tt $([$($principal:ident)+])?;)*) => {
         /// The closed set of operations.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum Operation { $($operation,)* }
@@ -35,6 +42,7 @@ macro_rules! operations {
                         least: Role::$least,
                         reach: Scope::$reach,
                         audit: operations!(@audit $audit),
+                        principals: &[$($($principal),+)?],
                     },)*
                 }
             }
@@ -153,4 +161,29 @@ operations! {
     ControlUnfreeze         Admin    Installation "control.unfreeze";
     ControlResume           Admin    Installation "control.resume";
     WithheldRead                Viewer   Installation -;
+
+    FleetRead               Viewer   Project      - [AGENT GENERATOR];
+    // Content may be more confidential than names.
+    FleetObjectRead         Operator Project      - [AGENT GENERATOR];
+    FleetGeneratorCreate    Admin    Project      "generator.create";
+    FleetGeneratorUpdate    Admin    Project      "generator.update" [GENERATOR];
+    FleetGeneratorDelete    Admin    Project      "generator.delete" [GENERATOR];
+    FleetStackCreate        Operator Project      "stack.create" [GENERATOR];
+    FleetStackUpdate        Operator Project      "stack.update" [GENERATOR];
+    FleetStackDelete        Operator Project      "stack.delete" [GENERATOR];
+    FleetObjectSubmit       Operator Project      "stack.submit" [GENERATOR];
+    FleetObjectWithdraw     Operator Project      "stack.withdraw" [GENERATOR];
+    FleetTemplateCreate     Operator Project      "template.create" [GENERATOR];
+    FleetTemplateUpdate     Operator Project      "template.update" [GENERATOR];
+    FleetTemplateDelete     Operator Project      "template.delete" [GENERATOR];
+    FleetAgentCreate        Admin    Project      "agent.create";
+    FleetAgentUpdate        Admin    Project      "agent.update" [AGENT];
+    FleetAgentDelete        Admin    Project      "agent.delete";
+    FleetAgentTag           Admin    Project      "agent.label";
+    FleetAgentRegister      Admin    Project      "agent.register" [AGENT];
+    FleetAgentTarget        Operator Project      "agent.target" [GENERATOR];
+    FleetKeyRotate          Admin    Project      "api_key.rotate" [AGENT GENERATOR];
+    // What an agent says and is told is no change that somebody made.
+    FleetOffer              Admin    Project      - [AGENT];
+    FleetReport             Admin    Project      - [AGENT];
 }

@@ -45,7 +45,7 @@ pub async fn full_id(
 }
 
 /// The kinds that a name is looked for in, if a caller does not say which it means.
-const ANY: [SubjectKind; 10] = [
+const ANY: [SubjectKind; 14] = [
     SubjectKind::Resource,
     SubjectKind::Project,
     SubjectKind::ApiKey,
@@ -56,6 +56,10 @@ const ANY: [SubjectKind; 10] = [
     SubjectKind::Blueprint,
     SubjectKind::ProvisionedResource,
     SubjectKind::Deletion,
+    SubjectKind::Generator,
+    SubjectKind::Stack,
+    SubjectKind::Template,
+    SubjectKind::Agent,
 ];
 
 /// The same for something of this kind, or of the first kind that has it.

@@ -18,7 +18,13 @@ use slipway_core::deletion::door::{DoorInput, Doored, Reads};
 use slipway_core::deletion::plan::{Circumstances, Composed, Plan};
 use slipway_core::deletion::request;
 use slipway_core::error::{ErrorKind, Refusal};
-use slipway_core::ids::{CloudCredentialId, PlanId, ResourceId};
+use slipway_core::fleet::agent::Agent;
+use slipway_core::fleet::generator::Generator;
+use slipway_core::fleet::stack::Stack;
+use slipway_core::fleet::template::Template;
+use slipway_core::ids::{
+    AgentId, CloudCredentialId, GeneratorId, PlanId, ResourceId, StackId, TemplateId,
+};
 use slipway_core::kind::Kind;
 use slipway_core::nearest::not_one_of;
 use slipway_core::operations::reference::unknown;
@@ -34,6 +40,7 @@ use crate::broker::port::ResourceFilter;
 use crate::catalog::port::{BlueprintKey, CredentialKey};
 use crate::deletion::leaks::Finder;
 use crate::deletion::request::{DeletableKind, DeleteOptions, braked, subject};
+use crate::fleet::port::{AgentKey, GeneratorKey, StackKey, TemplateKey};
 use crate::kind::StoredKind;
 use crate::ports::store::Page;
 use crate::{Context, Error};
@@ -44,7 +51,7 @@ const OBSERVED: u32 = 20;
 const OBSERVED_WITHIN: Duration = Duration::from_secs(3);
 
 /// The kinds that can be deleted.
-pub const KINDS: [SubjectKind; 7] = [
+pub const KINDS: [SubjectKind; 11] = [
     SubjectKind::Project,
     SubjectKind::Resource,
     SubjectKind::Cluster,
@@ -52,6 +59,10 @@ pub const KINDS: [SubjectKind; 7] = [
     SubjectKind::Cloud,
     SubjectKind::Credential,
     SubjectKind::Label,
+    SubjectKind::Generator,
+    SubjectKind::Stack,
+    SubjectKind::Template,
+    SubjectKind::Agent,
 ];
 
 /// The kind of a plan's target, as a caller names it.
@@ -75,6 +86,10 @@ pub async fn target(
         SubjectKind::Cloud => Cloud::MISSING,
         SubjectKind::Credential => Credential::MISSING,
         SubjectKind::Label => LabelDefinition::MISSING,
+        SubjectKind::Generator => Generator::MISSING,
+        SubjectKind::Stack => Stack::MISSING,
+        SubjectKind::Template => Template::MISSING,
+        SubjectKind::Agent => Agent::MISSING,
         _ => ErrorKind::ResourceNotFound,
     };
     let unknown = || Refusal::new(missing, unknown(kind, reference).message);
@@ -125,6 +140,18 @@ pub async fn make(
         }
         SubjectKind::Cluster => planner.row::<Cluster>(&id).await,
         SubjectKind::Label => planner.row::<LabelDefinition>(&id).await,
+        SubjectKind::Generator => {
+            planner.row::<Generator>(&GeneratorKey::Leaving(GeneratorId::new(target.id))).await
+        }
+        SubjectKind::Stack => {
+            planner.row::<Stack>(&StackKey::Existing(StackId::new(target.id))).await
+        }
+        SubjectKind::Template => {
+            planner.row::<Template>(&TemplateKey::Existing(TemplateId::new(target.id))).await
+        }
+        SubjectKind::Agent => {
+            planner.row::<Agent>(&AgentKey::Leaving(AgentId::new(target.id))).await
+        }
         SubjectKind::Blueprint => {
             planner.row::<Blueprint>(&BlueprintKey { blueprint: id, version: None }).await
         }

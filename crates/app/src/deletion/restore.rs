@@ -69,6 +69,10 @@ const fn deleting(kind: SubjectKind) -> Operation {
         SubjectKind::Cluster => Operation::ClusterDelete,
         SubjectKind::Blueprint => Operation::BlueprintDelete,
         SubjectKind::Label => Operation::LabelDelete,
+        SubjectKind::Generator => Operation::FleetGeneratorDelete,
+        SubjectKind::Stack => Operation::FleetStackDelete,
+        SubjectKind::Template => Operation::FleetTemplateDelete,
+        SubjectKind::Agent => Operation::FleetAgentDelete,
         _ => Operation::ResourceDelete,
     }
 }

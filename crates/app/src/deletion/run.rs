@@ -20,7 +20,14 @@ use slipway_core::deletion::door::Doored;
 use slipway_core::deletion::record::Deletion;
 use slipway_core::deletion::request::{self, DeletionSnapshot};
 use slipway_core::error::{ErrorKind, Refusal};
-use slipway_core::ids::{CloudCredentialId, DeletionId, ProjectId, ResourceId, Revision};
+use slipway_core::fleet::agent::Agent;
+use slipway_core::fleet::generator::Generator;
+use slipway_core::fleet::stack::Stack;
+use slipway_core::fleet::template::Template;
+use slipway_core::ids::{
+    AgentId, CloudCredentialId, DeletionId, GeneratorId, ProjectId, ResourceId, Revision, StackId,
+    TemplateId,
+};
 use slipway_core::operations::control::Mode;
 use slipway_core::placement::cluster::Cluster;
 use slipway_core::subject::SubjectKind;
@@ -28,6 +35,7 @@ use slipway_core::subject::SubjectKind;
 use crate::Context;
 use crate::catalog::port::{BlueprintKey, CredentialKey};
 use crate::deletion::request::{DeletableKind, subject, wake_loops};
+use crate::fleet::port::{AgentKey, GeneratorKey, StackKey, TemplateKey};
 use crate::kind::StoredKind;
 use crate::permits::Permits;
 use crate::ports::store::{Error, Page};
@@ -130,6 +138,18 @@ impl Runner {
             }
             SubjectKind::Cluster => self.begin_row::<Cluster>(&target.to_string()).await,
             SubjectKind::Label => self.begin_row::<LabelDefinition>(&target.to_string()).await,
+            SubjectKind::Generator => {
+                self.begin_row::<Generator>(&GeneratorKey::Leaving(GeneratorId::new(target))).await
+            }
+            SubjectKind::Stack => {
+                self.begin_row::<Stack>(&StackKey::Existing(StackId::new(target))).await
+            }
+            SubjectKind::Template => {
+                self.begin_row::<Template>(&TemplateKey::Existing(TemplateId::new(target))).await
+            }
+            SubjectKind::Agent => {
+                self.begin_row::<Agent>(&AgentKey::Leaving(AgentId::new(target))).await
+            }
             SubjectKind::Blueprint => {
                 let key = BlueprintKey { blueprint: target.to_string(), version: None };
                 self.begin_row::<Blueprint>(&key).await

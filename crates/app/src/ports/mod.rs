@@ -26,6 +26,7 @@ pub use crate::deletion::port::DeletionStore;
 pub use crate::events::port::EventStore;
 pub use crate::events::sink::EventSink;
 pub use crate::files::port::FilesStore;
+pub use crate::fleet::port::FleetStore;
 pub use crate::nodes::port::NodeStore;
 pub use crate::operations::port::OperationsStore;
 pub use crate::placement::definitions::Definitions;

@@ -14,8 +14,8 @@ use slipway_core::ids::ResourceId;
 use uuid::Uuid;
 
 use super::{
-    AccessStore, BrokerStore, CatalogStore, DeletionStore, EventStore, FilesStore, KindStore,
-    NodeStore, OperationsStore, PlacementStore, RolloutStore,
+    AccessStore, BrokerStore, CatalogStore, DeletionStore, EventStore, FilesStore, FleetStore,
+    KindStore, NodeStore, OperationsStore, PlacementStore, RolloutStore,
 };
 use crate::kind::StoredKind;
 
@@ -34,6 +34,7 @@ pub struct Stores {
     pub access: Arc<dyn AccessStore>,
     pub events: Arc<dyn EventStore>,
     pub files: Arc<dyn FilesStore>,
+    pub fleet: Arc<dyn FleetStore>,
     pub operations: Arc<dyn OperationsStore>,
     pub rollouts: Arc<dyn RolloutStore>,
 }
@@ -55,6 +56,7 @@ impl Stores {
             + AccessStore
             + EventStore
             + FilesStore
+            + FleetStore
             + OperationsStore
             + RolloutStore
             + 'static,
@@ -68,6 +70,7 @@ impl Stores {
             access: Arc::clone(&store) as _,
             events: Arc::clone(&store) as _,
             files: Arc::clone(&store) as _,
+            fleet: Arc::clone(&store) as _,
             operations: Arc::clone(&store) as _,
             rollouts: store,
         }

@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
-use slipway_core::access::api_key::ApiKey;
+use slipway_core::access::api_key::{ApiKey, Principal};
 use slipway_core::access::api_key_rules::{self, NewKey, NewSecret};
 use slipway_core::access::role::Role;
 use slipway_core::catalog::project::Project;
@@ -36,6 +36,7 @@ impl World {
             owner: "ada".to_owned(),
             reach: None,
             role,
+            principal: Principal::Holder,
             project: project.map(str::to_owned),
             lifetime: None,
             secret: self.new_secret(),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::access::key_text::ApiKeyText;
 use crate::access::role::Role;
 use crate::closed_set::closed_set;
-use crate::ids::{ApiKeyId, ProjectId, Revision};
+use crate::ids::{AgentId, ApiKeyId, GeneratorId, ProjectId, Revision};
 use crate::kind::kind;
 use crate::nodes::token::SecretHash;
 use crate::time::Timestamp;
@@ -20,6 +20,18 @@ pub const OVERLAP_MAX: Duration = Duration::from_secs(7 * 24 * 3_600);
 pub const LIFETIME_MIN: Duration = Duration::from_secs(60);
 pub const LIFETIME_MAX: Duration = Duration::from_secs(10 * 365 * 24 * 3_600);
 
+/// Whom a key speaks for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Principal {
+    /// Whoever holds it, with the rights of its role.
+    #[default]
+    Holder,
+    /// An agent of Fleet: what the agent itself may do, and nothing else.
+    Agent(AgentId),
+    /// A generator of Fleet, with what it owns.
+    Generator(GeneratorId),
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApiKey {
     pub id: ApiKeyId,
@@ -32,6 +44,10 @@ pub struct ApiKey {
     pub project_id: Option<ProjectId>,
     /// When that project was deleted. The key reaches nothing while it is.
     pub project_deleted_at: Option<Timestamp>,
+    /// For other than its holder, the role counts for nothing.
+    pub principal: Principal,
+    /// When the agent or the generator was deleted. The key is refused while it is.
+    pub principal_deleted_at: Option<Timestamp>,
     pub short: String,
     pub hash: SecretHash,
     /// The secret before the last rotation, while it is still valid.
@@ -55,6 +71,8 @@ closed_set!(
         Expired => "expired",
         Revoked => "revoked",
         ProjectDeleted => "project_deleted",
+        /// Its agent or generator is deleted.
+        PrincipalDeleted => "principal_deleted",
     }
 );
 
@@ -83,6 +101,8 @@ impl ApiKey {
             role: Role::Admin,
             project_id: None,
             project_deleted_at: None,
+            principal: Principal::Holder,
+            principal_deleted_at: None,
             short: short.into(),
             hash,
             previous: None,
@@ -104,6 +124,8 @@ impl ApiKey {
             KeyState::Expired
         } else if self.project_deleted_at.is_some() {
             KeyState::ProjectDeleted
+        } else if self.principal_deleted_at.is_some() {
+            KeyState::PrincipalDeleted
         } else {
             KeyState::Usable
         }
@@ -124,6 +146,9 @@ impl ApiKey {
 
     /// Whether it can administer the whole installation.
     pub fn keeps_administration(&self, now: Timestamp) -> bool {
-        self.role == Role::Admin && self.project_id.is_none() && self.is_usable(now)
+        self.role == Role::Admin
+            && self.principal == Principal::Holder
+            && self.project_id.is_none()
+            && self.is_usable(now)
     }
 }

@@ -11,7 +11,9 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::access::AccessWrite;
-use crate::access::api_key::{ApiKey, KeyState, LIFETIME_MAX, LIFETIME_MIN, OVERLAP_MAX, Previous};
+use crate::access::api_key::{
+    ApiKey, KeyState, LIFETIME_MAX, LIFETIME_MIN, OVERLAP_MAX, Previous, Principal,
+};
 use crate::access::audit::{About, Actor, AuditEntry};
 use crate::access::role::Role;
 use crate::commit::{Commit, Write};
@@ -54,6 +56,7 @@ pub struct NewKey {
     /// The only project that the creator's own key reaches; `None` if it reaches all.
     pub reach: Option<ProjectId>,
     pub role: Role,
+    pub principal: Principal,
     /// Name or id as given; the store resolves it into the snapshot.
     pub project: Option<String>,
     pub lifetime: Option<Duration>,
@@ -215,6 +218,8 @@ pub fn create(snapshot: &KeySnapshot, new: &NewKey, actor: &Actor) -> Result<Com
         role: new.role,
         project_id: new.project.as_ref().and(snapshot.project),
         project_deleted_at: None,
+        principal: new.principal,
+        principal_deleted_at: None,
         short: new.secret.short.clone(),
         hash: new.secret.hash,
         previous: None,
@@ -251,6 +256,7 @@ pub fn rotate(
         KeyState::Usable => None,
         KeyState::Revoked => Some("is revoked; create a new one"),
         KeyState::Expired => Some("is expired; create a new one"),
+        KeyState::PrincipalDeleted => Some("belongs to something that is deleted; restore that"),
         KeyState::ProjectDeleted => Some("is bound to a project that is deleted; create a new one"),
     };
     if let Some(why) = why {

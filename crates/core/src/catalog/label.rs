@@ -9,7 +9,7 @@ use crate::broker::{BrokerWrite, Labelled};
 use crate::catalog::CatalogWrite;
 use crate::closed_set::closed_set;
 use crate::commit::{Commit, Write};
-use crate::deletion::request::Deletable;
+use crate::deletion::request::{Deletable, Leaving};
 use crate::error::Refusal;
 use crate::ids::{DeletionId, LabelDefinitionId, Revision};
 use crate::kind::{about, audited, existing, free, kind};
@@ -181,9 +181,8 @@ impl Deletable for LabelDefinition {
         self.key.as_str()
     }
 
-    fn leaving(&self) -> Vec<Write> {
-        let tags = self.propagate.then(|| wake_labelled(Labelled::Label(self.key.clone())));
-        tags.into_iter().collect()
+    fn leaving(&self, _snapshot: &LabelSnapshot, _leaving: &Leaving<'_>) -> Commit {
+        waking(Commit::default(), self.propagate.then(|| self.key.clone()))
     }
 
     fn free(&self, _snapshot: &LabelSnapshot, _cascade: bool) -> Result<(), Refusal> {

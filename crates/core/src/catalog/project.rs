@@ -45,6 +45,8 @@ pub struct ProjectSnapshot {
     pub mesh_nodes: i64,
     /// Its namespace on a cluster is not proven gone.
     pub has_namespace: bool,
+    /// Generators, agents and templates in it that are not deleted.
+    pub fleet: i64,
 }
 
 #[derive(Debug, Clone)]
@@ -159,6 +161,14 @@ impl Deletable for Project {
     }
 
     fn free(&self, snapshot: &ProjectSnapshot, cascade: bool) -> Result<(), Refusal> {
+        if snapshot.fleet > 0 {
+            let message = format!(
+                "project `{}` still has {} generator(s), agent(s) or template(s); delete them first",
+                self.name, snapshot.fleet
+            );
+            let details = json!({ "fleet": snapshot.fleet });
+            return Err(Refusal::new(ErrorKind::ProjectNotEmpty, message).with(details));
+        }
         if cascade || snapshot.resources == 0 {
             return Ok(());
         }
@@ -187,7 +197,14 @@ mod tests {
 
     fn snapshot(resources: i64) -> ProjectSnapshot {
         let project = Some(mk_project());
-        ProjectSnapshot { now: at(1_000), project, resources, mesh_nodes: 0, has_namespace: false }
+        ProjectSnapshot {
+            now: at(1_000),
+            project,
+            resources,
+            mesh_nodes: 0,
+            has_namespace: false,
+            fleet: 0,
+        }
     }
 
     #[test]

@@ -13,6 +13,7 @@ use crate::broker::deletion_verification;
 use crate::broker::phase::Phase;
 use crate::closed_set::closed_set;
 use crate::events::unreadable;
+use crate::fleet::agent;
 use crate::ids::{ClaimToken, ClusterId, LeakRecordId, ProvisionedResourceId};
 use crate::subject::{Subject, SubjectKind};
 use crate::time::Timestamp;
@@ -135,7 +136,8 @@ pub fn kinds() -> Vec<&'static str> {
     let found = FindingKind::ALL.iter().filter(|kind| kind.is_recorded());
     let found = found.map(|kind| kind.as_str());
     let abandoned = AbandonedKind::ALL.iter().map(|kind| kind.as_str());
-    let observed = deletion_verification::KINDS.into_iter().chain([unreadable::LEAK_KIND]);
+    let observed = deletion_verification::KINDS.into_iter();
+    let observed = observed.chain([unreadable::LEAK_KIND, agent::LEAK_KIND]);
     found.chain(abandoned).chain(observed).collect()
 }
 

@@ -43,12 +43,21 @@ pub trait Deletable: Kind {
     }
 
     /// What else changes when it is deleted.
-    fn leaving(&self) -> Vec<Write> {
-        Vec::new()
+    fn leaving(&self, _snapshot: &Self::Snapshot, _leaving: &Leaving<'_>) -> Commit {
+        Commit::default()
     }
 
     /// Refuses while something needs it.
     fn free(&self, snapshot: &Self::Snapshot, cascade: bool) -> Result<(), Refusal>;
+}
+
+/// The deletion of something that goes now.
+#[derive(Debug, Clone, Copy)]
+pub struct Leaving<'a> {
+    pub deletion_id: DeletionId,
+    pub reason: &'a str,
+    pub actor: &'a Actor,
+    pub now: Timestamp,
 }
 
 /// What is in a container.
@@ -126,7 +135,7 @@ pub fn request<K: Deletable>(
         AuditEntry::new(K::DELETE, actor, about, now).because(ask.reason.as_str()).with(details);
     let mut commit = Commit { audit: vec![entry], ..Commit::default() };
     let deletion = match begins {
-        Begins::Now => entered(&mut commit, row, deletion, contents, now),
+        Begins::Now => entered::<K>(&mut commit, (row, snapshot), deletion, contents, (actor, now)),
         Begins::At(_) => {
             mark(&mut commit, row, &deletion, None);
             deletion
@@ -180,15 +189,19 @@ fn members_of(deletion: &Deletion) -> Option<ProjectId> {
 /// The deletion as it begins to run or is done, and the mark of its row.
 fn entered<K: Deletable>(
     commit: &mut Commit,
-    row: &K,
+    (row, snapshot): (&K, &K::Snapshot),
     deletion: Deletion,
     contents: Contents,
-    now: Timestamp,
+    (actor, now): (&Actor, Timestamp),
 ) -> Deletion {
     let (state, gone) = contents.state();
     mark(commit, row, &deletion, gone.then_some(now));
     if gone {
-        commit.writes.extend(row.leaving());
+        let leaving = Leaving { deletion_id: deletion.id, reason: &deletion.reason, actor, now };
+        let Commit { writes, events, audit, .. } = row.leaving(snapshot, &leaving);
+        commit.writes.extend(writes);
+        commit.events.extend(events);
+        commit.audit.extend(audit);
     }
     match state {
         DeletionState::Done => deletion.done(now),
@@ -229,7 +242,7 @@ pub fn start<K: Deletable>(
     };
     let contents = K::contents(snapshot);
     let deletion = Deletion { resources: contents.resources, ..scheduled.clone() };
-    let deletion = entered(&mut commit, row, deletion, contents, now);
+    let deletion = entered::<K>(&mut commit, (row, snapshot), deletion, contents, (actor, now));
     if let Some(project) = members_of(&deletion) {
         let members = Members { project, deletion_id: deletion.id };
         commit.writes.push(Write::Deletion(DeletionWrite::MarkMembers(members)));

@@ -27,6 +27,8 @@ use crate::deletion::door::entry;
 use crate::deletion::record::{Deletion, DeletionState};
 use crate::deletion::write::{Restored, enter};
 use crate::error::{ErrorKind, Refusal};
+use crate::fleet::FleetName;
+use crate::fleet::restore::{self as fleet, DeletedThing};
 use crate::ids::DeletionId;
 use crate::subject::{Subject, SubjectKind};
 use crate::text::{Handle, Reason};
@@ -59,6 +61,8 @@ pub struct RestoreSnapshot {
     pub target: Option<DeletedRow>,
     /// The resources among the members.
     pub resources: Vec<DeletedResource>,
+    /// The things of Fleet among the members, with what was deleted.
+    pub fleet: Vec<DeletedThing>,
 }
 
 /// What the tables of all deletable things tell about one of them.
@@ -199,6 +203,9 @@ pub fn restore(
         let attempt = attempt.map(|next| next.attempt());
         found.returning.push(Returning { subject, name, attempt });
     }
+    for thing in snapshot.fleet.iter().filter(|thing| thing.subject != target.subject) {
+        found.member(thing);
+    }
     found.written(snapshot, ask, names, actor);
     Ok(found)
 }
@@ -222,6 +229,20 @@ impl Restoration {
             self.conflict(SAME_IDENTITY, subject, name, message);
         }
         self.needs(&row.needs);
+    }
+
+    /// Something of Fleet that was deleted with its generator.
+    fn member(&mut self, thing: &DeletedThing) {
+        let DeletedThing { subject, name, .. } = thing;
+        if thing.holder.is_some() {
+            let message = format!(
+                "the name `{name}` is taken by another {} by now; rename or delete that first",
+                subject.kind
+            );
+            self.conflict(TAKEN, *subject, name, message);
+        }
+        let name = name.clone();
+        self.returning.push(Returning { subject: *subject, name, attempt: None });
     }
 
     /// Many resources may need the same, which is named once.
@@ -327,6 +348,10 @@ impl Restoration {
             kind: deletion.target.kind,
             renamed: names.into_iter().collect(),
         })));
+        let returned = fleet::returned(&snapshot.fleet, deletion.id, deletion.target, actor, *now);
+        commit.writes.extend(returned.writes);
+        commit.events.extend(returned.events);
+        commit.audit.extend(returned.audit);
         // It could be restored until it was.
         let after = Deletion {
             state: DeletionState::Restored,
@@ -400,6 +425,10 @@ fn names(
         match target.kind {
             SubjectKind::Resource => handle(name).map(drop)?,
             SubjectKind::Label => LabelKey::parse("rename", name).map(drop)?,
+            SubjectKind::Generator
+            | SubjectKind::Stack
+            | SubjectKind::Template
+            | SubjectKind::Agent => FleetName::parse("rename", name).map(drop)?,
             _ => Name::parse("rename", name).map(drop)?,
         }
         names.insert(target, name.clone());

@@ -24,7 +24,7 @@ use crate::time::Timestamp;
 pub const RETENTION_MAX: Duration = Duration::from_secs(3_650 * 86_400);
 
 /// The kinds that can be deleted, and so have settings.
-pub const KINDS: [SubjectKind; 7] = [
+pub const KINDS: [SubjectKind; 11] = [
     SubjectKind::Project,
     SubjectKind::Cloud,
     SubjectKind::Credential,
@@ -32,6 +32,10 @@ pub const KINDS: [SubjectKind; 7] = [
     SubjectKind::Blueprint,
     SubjectKind::Label,
     SubjectKind::Resource,
+    SubjectKind::Generator,
+    SubjectKind::Stack,
+    SubjectKind::Template,
+    SubjectKind::Agent,
 ];
 
 /// What a setting is for; `None` means every project, every kind.

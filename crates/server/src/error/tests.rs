@@ -228,6 +228,10 @@ fn what_is_addressed_is_404_and_what_is_named_is_422() {
         ErrorKind::AssignmentNotFound,
         ErrorKind::ProjectNotFound,
         ErrorKind::ClusterNotFound,
+        ErrorKind::GeneratorNotFound,
+        ErrorKind::StackNotFound,
+        ErrorKind::TemplateNotFound,
+        ErrorKind::AgentNotFound,
     ];
     for kind in ErrorKind::ALL {
         let addressed = Rejection::from(Refusal::new(*kind, "x")).status();

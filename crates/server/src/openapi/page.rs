@@ -109,7 +109,7 @@ fn put_route(page: &mut String, route: &Route) {
             route.method, route.path, route.summary
         ),
     );
-    let Terms { least, reach, audit } = route.terms();
+    let Terms { least, reach, audit, .. } = route.terms();
     let audited = audit.map_or(String::new(), |verb| format!(", audited as {verb}"));
     put(page, format_args!("<p><small>{least}, {reach}{audited}</small></p>"));
     page.push_str("<table>");

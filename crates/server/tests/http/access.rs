@@ -110,7 +110,7 @@ async fn every_route_takes_the_roles_that_its_row_names() {
             let name = format!("{role}-{}", project.unwrap_or("all"));
             let (_, key) = world.key(&name, role, project).await;
             for route in TABLE.iter() {
-                let Terms { least, reach, audit } = route.terms();
+                let Terms { least, reach, audit, .. } = route.terms();
                 let bound = project.is_some() && reach == Scope::Installation;
                 let allowed = role >= least && !bound;
                 let context = format!("{} {} as {name}", route.method, route.path);
@@ -169,7 +169,8 @@ fn the_page_about_security_shows_the_table() {
         "| method | path below `/api/v1` | least role | reach | audited as |\n|---|---|---|---|---|\n",
     );
     for route in TABLE.iter() {
-        let (Route { method, path, .. }, Terms { least, reach, audit }) = (route, route.terms());
+        let (Route { method, path, .. }, Terms { least, reach, audit, .. }) =
+            (route, route.terms());
         let audit = audit.map(|verb| format!("`{verb}` ")).unwrap_or_default();
         expected.push_str(&format!("| {method} | {path} | {least} | {reach} | {audit}|\n"));
     }

@@ -46,7 +46,10 @@ pub(crate) fn binary() -> Command {
 pub(crate) fn client() -> reqwest::Client {
     // A second test of the process finds a provider installed, which is fine.
     let _installed = rustls::crypto::ring::default_provider().install_default();
-    reqwest::Client::builder().no_proxy().build().unwrap()
+    // The server closes a connection that is idle for ten seconds; a request that meets that
+    // moment would be lost.
+    let idle = Duration::from_secs(5);
+    reqwest::Client::builder().no_proxy().pool_idle_timeout(idle).build().unwrap()
 }
 
 /// One control plane, running or killed.

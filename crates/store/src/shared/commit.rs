@@ -14,13 +14,14 @@ use std::time::Duration;
 use slipway_core::blocker::Blocker;
 use slipway_core::commit::{Commit, Recheck, StateChange, Write};
 use slipway_core::files::FilesWrite;
+use slipway_core::fleet::FleetWrite;
 use slipway_core::rollouts::RolloutsWrite;
 use slipway_core::subject::{Claimable, LoopKind, Subject};
 use slipway_durable::claim::micros;
 
 use super::broker::claims::ATTEMPTS;
 use super::{
-    Connection, access, blockers, broker, catalog, deletion, events, files, history, nodes,
+    Connection, access, blockers, broker, catalog, deletion, events, files, fleet, history, nodes,
     operations, placement, rollouts,
 };
 use crate::failure::Failure;
@@ -37,6 +38,7 @@ struct Writes<'a> {
     blockers: Vec<(Subject, &'a [Blocker])>,
     history: Vec<&'a StateChange>,
     files: Vec<&'a FilesWrite>,
+    fleet: Vec<&'a FleetWrite>,
 }
 
 impl<'a> Writes<'a> {
@@ -48,6 +50,7 @@ impl<'a> Writes<'a> {
             Write::Nodes(write) => self.nodes.add(write),
             Write::Deletion(write) => self.deletion.add(write),
             Write::Files(write) => self.files.push(write),
+            Write::Fleet(write) => self.fleet.push(write),
             Write::BlockersReplace(subject, blockers) => self.blockers.push((*subject, blockers)),
             Write::HistoryAppend(line) => self.history.push(line),
             Write::Release(release) => match release.subject.kind() {
@@ -77,6 +80,9 @@ pub(crate) async fn apply(connection: &mut Connection, commits: &[Commit]) -> Re
     writes.broker.apply_attempts(connection).await?;
     for write in writes.rollouts {
         rollouts::write::apply(connection, write).await?;
+    }
+    for write in writes.fleet {
+        fleet::write::apply(connection, write).await?;
     }
     blockers::replace(connection, &writes.blockers).await?;
     history::append(connection, &writes.history).await?;

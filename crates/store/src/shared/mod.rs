@@ -26,6 +26,7 @@ pub(crate) mod catalog;
 pub(crate) mod deletion;
 pub(crate) mod events;
 pub(crate) mod files;
+pub(crate) mod fleet;
 pub(crate) mod nodes;
 pub(crate) mod operations;
 pub(crate) mod placement;

@@ -10,7 +10,8 @@
 //! who lock a project, only its deletion, its restore and protection wait for its resources,
 //! which come later in the order: declarations, the catalog, placements and the growth of a
 //! pool of addresses only insert new ones. `locks_are_taken_in_one_order` reads
-//! the order from the log of a server.
+//! the order from the log of a server. The rows of Fleet come after the project: agent →
+//! generator → stack → template.
 //!
 //! A new aggregate implements [`Load`] for its key, and [`Written`] if it has a
 //! commit type of its own; nothing else opens a transaction for a rule.

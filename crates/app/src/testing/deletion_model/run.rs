@@ -702,6 +702,7 @@ impl World {
         Caller {
             name: new.name,
             role,
+            principal: new.principal,
             project: None,
             key_id: Some(new.id),
             correlation_id: "model".to_owned(),

@@ -54,7 +54,7 @@ impl Entropy for Counter {
     }
 }
 
-pub(super) fn context(stores: Stores) -> Context {
+pub(in crate::testing) fn context(stores: Stores) -> Context {
     Context {
         stores,
         clock: Arc::new(NoClock),

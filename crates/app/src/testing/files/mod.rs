@@ -4,5 +4,6 @@ mod client;
 mod model;
 mod suite;
 
+pub(in crate::testing) use client::context;
 pub use model::files_model;
 pub use suite::files;

@@ -25,14 +25,15 @@ use slipway_app::deletion::port::{
 };
 use slipway_app::events::port::{ClaimedSubscription, EventIntercept, Published};
 use slipway_app::files::port::{Beside, FilesIntercept};
+use slipway_app::fleet::port::FleetIntercept;
 use slipway_app::nodes::port::NodeIntercept;
 use slipway_app::operations::port::OperationsIntercept;
 use slipway_app::placement::port::PlacementIntercept;
 use slipway_app::ports::kind::KindIntercept;
 use slipway_app::ports::store::{Error, Rule};
 use slipway_app::ports::{
-    AccessStore, BrokerStore, CatalogStore, DeletionStore, EventStore, FilesStore, NodeStore,
-    OperationsStore, PlacementStore, RolloutStore, Stores,
+    AccessStore, BrokerStore, CatalogStore, DeletionStore, EventStore, FilesStore, FleetStore,
+    NodeStore, OperationsStore, PlacementStore, RolloutStore, Stores,
 };
 use slipway_app::rollouts::port::{RolloutIntercept, RolloutRule, StartRule};
 use slipway_core::blocker::DeregistrationSeam;
@@ -652,6 +653,7 @@ impl RolloutIntercept for FatedStore {
 hand_on! {
     AccessIntercept, AccessStore, access;
     CatalogIntercept, CatalogStore, catalog;
+    FleetIntercept, FleetStore, fleet;
     OperationsIntercept, OperationsStore, operations;
     PlacementIntercept, PlacementStore, placement;
 }

@@ -53,7 +53,7 @@ fn resource() -> DeletedResource {
 fn snapshot(kind: SubjectKind) -> RestoreSnapshot {
     let deletion = deletion(kind);
     let target = Some(row(&deletion));
-    RestoreSnapshot { now: at(1_000), deletion, target, resources: Vec::new() }
+    RestoreSnapshot { now: at(1_000), deletion, target, resources: vec![], fleet: vec![] }
 }
 
 fn of_resource() -> RestoreSnapshot {

@@ -2,11 +2,11 @@
 
 use slipway_app::access::port::{KeyCandidate, KeyTarget};
 use slipway_app::ports::store::Page;
-use slipway_core::access::api_key::{ApiKey, Previous};
+use slipway_core::access::api_key::{ApiKey, Previous, Principal};
 use slipway_core::access::api_key_rules::{KeySnapshot, KnownText, NewSecret};
 use slipway_core::access::holder::Holder;
 use slipway_core::access::role::Role;
-use slipway_core::ids::{ApiKeyId, ProjectId, Revision};
+use slipway_core::ids::{AgentId, ApiKeyId, GeneratorId, ProjectId, Revision};
 use slipway_core::nodes::token::SecretHash;
 use sqlx::Row as _;
 use uuid::Uuid;
@@ -30,13 +30,20 @@ macro_rules! select {
             " AS now, k.id, k.revision, k.name, k.owner, k.rotated_by, k.role, k.project_id, k.short, k.hash, \
          k.previous_short, k.previous_hash, k.previous_until, k.created_by, k.created_at, \
          k.rotated_at, k.expires_at, k.revoked_at, (SELECT p.deleted_at FROM projects p \
-         WHERE p.id = k.project_id) AS project_deleted_at FROM api_keys k "
+         WHERE p.id = k.project_id) AS project_deleted_at, k.agent_id, k.generator_id, \
+         coalesce((SELECT a.deleted_at FROM fleet_agents a WHERE a.id = k.agent_id), \
+         (SELECT g.deleted_at FROM generators g WHERE g.id = k.generator_id)) \
+         AS principal_deleted_at FROM api_keys k "
         )
     };
 }
 
 /// The prefix of the role of a key that is bound to a project; see the migration.
 const BOUND: &str = "project-";
+
+/// The roles of keys that speak for an agent or a generator, which older code reads as none.
+const AGENT: &str = "agent";
+const GENERATOR: &str = "generator";
 
 impl Table for ApiKey {
     const NAMED: &'static str = concat!(
@@ -101,10 +108,19 @@ impl Table for ApiKey {
     fn read(row: &Row) -> Result<Self, Fault> {
         let project_id = rows::get::<Option<Uuid>>(row, "project_id")?.map(ProjectId::new);
         let text: String = rows::get(row, "role")?;
+        let agent = rows::get::<Option<Uuid>>(row, "agent_id")?.map(AgentId::new);
+        let generator = rows::get::<Option<Uuid>>(row, "generator_id")?.map(GeneratorId::new);
+        let principal = match (agent, generator) {
+            (Some(agent), _) => Principal::Agent(agent),
+            (None, Some(generator)) => Principal::Generator(generator),
+            (None, None) => Principal::Holder,
+        };
         // The role and the binding must agree; a row in which they do not is a fault.
-        let role = match project_id {
-            Some(_) => text.strip_prefix(BOUND).and_then(Role::parse),
-            None => Role::parse(&text),
+        let role = match (principal, project_id) {
+            (Principal::Agent(_), _) => (text == AGENT).then_some(Role::Viewer),
+            (Principal::Generator(_), _) => (text == GENERATOR).then_some(Role::Viewer),
+            (Principal::Holder, Some(_)) => text.strip_prefix(BOUND).and_then(Role::parse),
+            (Principal::Holder, None) => Role::parse(&text),
         };
         let previous_short: Option<String> = rows::get(row, "previous_short")?;
         let previous_hash: Option<Vec<u8>> = rows::get(row, "previous_hash")?;
@@ -123,6 +139,8 @@ impl Table for ApiKey {
             role: role.ok_or_else(|| Fault::new("role", "is none that this version knows"))?,
             project_id,
             project_deleted_at: rows::time_or_null(row, "project_deleted_at")?,
+            principal,
+            principal_deleted_at: rows::time_or_null(row, "principal_deleted_at")?,
             short: rows::get(row, "short")?,
             hash: hash("hash", &bytes)?,
             previous,
@@ -201,9 +219,25 @@ pub(crate) async fn holder(
 }
 
 fn stored_role(key: &ApiKey) -> String {
-    match key.project_id {
-        Some(_) => format!("{BOUND}{}", key.role),
-        None => key.role.to_string(),
+    match (key.principal, key.project_id) {
+        (Principal::Agent(_), _) => AGENT.to_owned(),
+        (Principal::Generator(_), _) => GENERATOR.to_owned(),
+        (Principal::Holder, Some(_)) => format!("{BOUND}{}", key.role),
+        (Principal::Holder, None) => key.role.to_string(),
+    }
+}
+
+const fn agent_of(key: &ApiKey) -> Option<AgentId> {
+    match key.principal {
+        Principal::Agent(id) => Some(id),
+        _ => None,
+    }
+}
+
+const fn generator_of(key: &ApiKey) -> Option<GeneratorId> {
+    match key.principal {
+        Principal::Generator(id) => Some(id),
+        _ => None,
     }
 }
 
@@ -217,6 +251,8 @@ pub(crate) const INSERT: RowSet<ApiKey> = insert_rows!(guarded, "api_keys", |key
     owner: text = key.owner,
     role: text = stored_role(key),
     project_id: uuid = key.project_id,
+    agent_id: uuid = agent_of(key),
+    generator_id: uuid = generator_of(key),
     short: text = key.short,
     hash: bytes = key.hash.as_bytes(),
     created_by: text = key.created_by,

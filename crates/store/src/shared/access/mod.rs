@@ -13,6 +13,6 @@ pub(crate) mod withdrawn_keys;
 pub(crate) mod write;
 
 use super::{
-    Backend, Connection, Db, Row, broker, catalog, deletion, events, json_values, nodes,
+    Backend, Connection, Db, Row, broker, catalog, deletion, events, fleet, json_values, nodes,
     operations, page, placement, rollouts, row_set, rows, table, writes,
 };

@@ -12,9 +12,10 @@ use uuid::Uuid;
 use super::broker::named::{broker_names, handle_of, handle_of_attempt};
 use super::catalog::named::catalog_names;
 use super::events::named::subscription_names;
+use super::fleet::named::fleet_names;
 use super::nodes::named::node_names;
 use super::placement::named::cluster_names;
-use super::{Connection, broker, catalog, deletion, nodes, placement, rollouts};
+use super::{Connection, broker, catalog, deletion, fleet, nodes, placement, rollouts};
 use crate::failure::Failure;
 use crate::id_list::IdList;
 
@@ -37,6 +38,8 @@ pub(crate) async fn names(
         names_of!("api_keys d", "d.name"),
         " UNION ALL ",
         subscription_names!(),
+        " UNION ALL ",
+        fleet_names!(),
     );
     let list: IdList = ids.iter().copied().collect();
     let found = sqlx::query(NAMES).bind(list).fetch_all(connection).await?;
@@ -88,6 +91,10 @@ pub(crate) fn statement(kind: SubjectKind) -> Option<&'static str> {
         SubjectKind::LeakRecord => deletion::named::LEAKS,
         SubjectKind::ApiKey => KEYS,
         SubjectKind::Rollout => rollouts::named::ROLLOUTS,
+        SubjectKind::Generator => fleet::named::GENERATORS,
+        SubjectKind::Stack => fleet::named::STACKS,
+        SubjectKind::Template => fleet::named::TEMPLATES,
+        SubjectKind::Agent => fleet::named::AGENTS,
         _ => return None,
     })
 }

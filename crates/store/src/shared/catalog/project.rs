@@ -10,6 +10,7 @@ use sqlx::Row as _;
 use uuid::Uuid;
 
 use super::broker::users;
+use super::fleet::generator;
 use super::nodes::mesh;
 use super::page::{hydrate, now};
 use super::placement::namespace;
@@ -29,16 +30,17 @@ impl Table for Project {
 
     async fn load(connection: &mut Connection, key: &str) -> Result<ProjectSnapshot, Failure> {
         let project = lock(connection, key).await?;
-        let (resources, mesh_nodes, has_namespace) = match &project {
+        let (resources, mesh_nodes, has_namespace, fleet) = match &project {
             Some(project) => (
                 users::live_resources(connection, project.id).await?,
                 mesh::live_nodes(connection, project.id).await?,
                 namespace::is_left(connection, project.id).await?,
+                generator::live_in(connection, project.id).await?,
             ),
-            None => (0, 0, false),
+            None => (0, 0, false, 0),
         };
         let now = now(connection).await?;
-        Ok(ProjectSnapshot { now, project, resources, mesh_nodes, has_namespace })
+        Ok(ProjectSnapshot { now, project, resources, mesh_nodes, has_namespace, fleet })
     }
 
     fn read(row: &Row) -> Result<Self, Fault> {

@@ -8,6 +8,7 @@ use slipway_core::subject::{Subject, SubjectKind};
 
 use super::broker::marks as resources;
 use super::catalog::{blueprint, cloud, credential, label, project};
+use super::fleet::{agent, generator, stack, template};
 use super::nodes::mesh;
 use super::placement::cluster;
 use super::table::Marks;
@@ -15,7 +16,7 @@ use super::{Connection, writes};
 use crate::failure::Failure;
 
 /// In the order in which rows refer to each other: what contains something comes first.
-const ALL: [(SubjectKind, Marks); 7] = [
+const ALL: [(SubjectKind, Marks); 11] = [
     (SubjectKind::Project, project::MARKS),
     (SubjectKind::Cloud, cloud::MARKS),
     (SubjectKind::Credential, credential::MARKS),
@@ -23,7 +24,21 @@ const ALL: [(SubjectKind, Marks); 7] = [
     (SubjectKind::Blueprint, blueprint::MARKS),
     (SubjectKind::Label, label::MARKS),
     (SubjectKind::Resource, resources::MARKS),
+    (SubjectKind::Agent, agent::MARKS),
+    (SubjectKind::Generator, generator::MARKS),
+    (SubjectKind::Stack, stack::MARKS),
+    (SubjectKind::Template, template::MARKS),
 ];
+
+/// The statements for a kind and for what can carry the same deletion: what may be in it.
+pub(crate) fn with_members(kind: SubjectKind) -> impl Iterator<Item = Marks> {
+    let members: &[Marks] = match kind {
+        SubjectKind::Project => &[resources::MARKS],
+        SubjectKind::Generator => &[stack::MARKS, template::MARKS],
+        _ => &[],
+    };
+    of(kind).into_iter().chain(members.iter().copied())
+}
 
 /// The statements for a kind; none for an attempt, which has no mark of its own.
 pub(crate) fn of(kind: SubjectKind) -> Option<Marks> {
@@ -64,8 +79,7 @@ pub(crate) async fn unmark(
     id: DeletionId,
     kind: SubjectKind,
 ) -> Result<(), Failure> {
-    let members = (kind == SubjectKind::Project).then_some(resources::MARKS);
-    for marks in of(kind).into_iter().chain(members) {
+    for marks in with_members(kind) {
         sqlx::query(marks.unmark).bind(id.as_uuid()).execute(&mut *connection).await?;
     }
     sqlx::query(

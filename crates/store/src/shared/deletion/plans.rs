@@ -67,6 +67,7 @@ pub(crate) async fn reading(
             resources(connection, OF_PROJECT, subject.id, &mut reading).await?;
         }
         SubjectKind::Blueprint => versions_of(connection, subject.id, &mut reading).await?,
+        SubjectKind::Generator => of_generator(connection, subject.id, &mut reading).await?,
         _ => {}
     }
     let mut protected: HashMap<Subject, &Protection> =
@@ -178,6 +179,30 @@ async fn versions_of(
             nodes: Vec::new(),
             protected: None,
         });
+    }
+    Ok(())
+}
+
+/// Stacks and templates go with their generator.
+async fn of_generator(
+    connection: &mut Connection,
+    generator: Uuid,
+    reading: &mut Reading,
+) -> Result<(), Failure> {
+    const STACKS: &str = "SELECT id, name FROM stacks \
+         WHERE generator_id = $1 AND deleted_at IS NULL ORDER BY id";
+    const TEMPLATES: &str = "SELECT id, name FROM fleet_templates \
+         WHERE generator_id = $1 AND deleted_at IS NULL ORDER BY id";
+    for (kind, statement) in [(SubjectKind::Stack, STACKS), (SubjectKind::Template, TEMPLATES)] {
+        for row in sqlx::query(statement).bind(generator).fetch_all(&mut *connection).await? {
+            reading.members.push(Member {
+                subject: Subject { kind, id: row.try_get("id")? },
+                name: row.try_get("name")?,
+                attempt: None,
+                nodes: Vec::new(),
+                protected: None,
+            });
+        }
     }
     Ok(())
 }

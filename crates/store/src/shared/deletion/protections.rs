@@ -26,7 +26,7 @@ macro_rules! select_protections {
 }
 
 /// The protections that a deletion of this subject has to honour: its own and, if it is a
-/// project, of everything in it that is not deleted.
+/// project or a generator, of everything in it that is not deleted.
 pub(crate) async fn of(
     connection: &mut Connection,
     subject: Subject,
@@ -36,6 +36,17 @@ pub(crate) async fn of(
             sqlx::query(select_protections!(
                 "project_id = $1 AND NOT EXISTS (SELECT 1 FROM resources r \
                  WHERE r.id = subject_id AND r.deleted_at IS NOT NULL) ORDER BY subject_id"
+            ))
+            .bind(subject.id)
+            .fetch_all(connection)
+            .await?
+        }
+        SubjectKind::Generator => {
+            sqlx::query(select_protections!(
+                "subject_id = $1 OR subject_id IN (SELECT s.id FROM stacks s \
+                 WHERE s.generator_id = $1 AND s.deleted_at IS NULL) \
+                 OR subject_id IN (SELECT t.id FROM fleet_templates t \
+                 WHERE t.generator_id = $1 AND t.deleted_at IS NULL) ORDER BY subject_id"
             ))
             .bind(subject.id)
             .fetch_all(connection)

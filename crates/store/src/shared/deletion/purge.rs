@@ -20,8 +20,8 @@ use super::placement::namespace;
 use super::reads::{self, select_deletions};
 use super::transaction::Load;
 use super::{
-    Connection, access, blockers, broker, catalog, events, files, history, hydrate, leaks, marks,
-    nodes, operations, placement, settings,
+    Connection, access, blockers, broker, catalog, events, files, fleet, history, hydrate, leaks,
+    marks, nodes, operations, placement, settings,
 };
 use crate::failure::Failure;
 use crate::id_list::IdList;
@@ -188,7 +188,20 @@ const fn users(kind: SubjectKind) -> Option<&'static str> {
         SubjectKind::Project => Some(found!(
             "SELECT r.id, 'resource ' || r.handle AS name FROM resources r \
              WHERE r.project_id = $2 AND (r.deletion_id IS NULL OR r.deletion_id <> $1 \
-                OR r.deleted_at IS NULL)"
+                OR r.deleted_at IS NULL) \
+             UNION ALL SELECT g.id, 'generator ' || g.name AS name FROM generators g \
+             WHERE g.project_id = $2 \
+             UNION ALL SELECT t.id, 'template ' || t.name AS name FROM fleet_templates t \
+             WHERE t.project_id = $2 \
+             UNION ALL SELECT a.id, 'agent ' || a.name AS name FROM fleet_agents a \
+             WHERE a.project_id = $2"
+        )),
+        SubjectKind::Generator => Some(found!(
+            "SELECT s.id, 'stack ' || s.name AS name FROM stacks s WHERE s.generator_id = $2 \
+             AND (s.deletion_id IS NULL OR s.deletion_id <> $1 OR s.deleted_at IS NULL) \
+             UNION ALL SELECT t.id, 'template ' || t.name AS name FROM fleet_templates t \
+             WHERE t.generator_id = $2 \
+             AND (t.deletion_id IS NULL OR t.deletion_id <> $1 OR t.deleted_at IS NULL)"
         )),
         SubjectKind::Cloud => Some(found!(
             "SELECT c.id, 'credential ' || c.name AS name FROM cloud_credentials c \
@@ -224,8 +237,19 @@ const fn users(kind: SubjectKind) -> Option<&'static str> {
     }
 }
 
+/// Stacks that an agent may still have: it has not reported that it removed them.
+const HELD: &str = found!(
+    "SELECT s.id, 'stack ' || s.name || ' on agent ' || a.name AS name FROM holdings h \
+     JOIN stacks s ON s.id = h.stack_id JOIN fleet_agents a ON a.id = h.agent_id \
+     WHERE h.released_at IS NULL AND a.deleted_at IS NULL AND s.deletion_id = $1 \
+     AND s.deleted_at IS NOT NULL"
+);
+
 async fn needs(connection: &mut Connection, deletion: &Deletion) -> Result<Needs, Failure> {
     let mut unproven = found(connection, UNPROVEN, deletion).await?;
+    let held = found(connection, HELD, deletion).await?;
+    unproven.count += held.count;
+    unproven.names.extend(held.names);
     let target = deletion.target;
     if target.kind == SubjectKind::Project
         && namespace::is_left(connection, ProjectId::new(target.id)).await?
@@ -295,8 +319,24 @@ macro_rules! of_target {
     };
 }
 
+/// Counts the rows of a table that are its stacks, or hang on them.
+macro_rules! of_stacks {
+    ($table:literal, $column:literal) => {
+        (
+            $table,
+            concat!(
+                "SELECT count(*) AS found FROM ",
+                $table,
+                " WHERE $2 = $2 AND ",
+                $column,
+                " IN (SELECT id FROM stacks WHERE deletion_id = $1 AND deleted_at IS NOT NULL)"
+            ),
+        )
+    };
+}
+
 /// The tables from which a purge removes rows, with a count of those.
-const TABLES: [(&str, &str); 17] = [
+const TABLES: [(&str, &str); 22] = [
     of_attempts!("nodes", "provisioned_resource_id"),
     of_attempts!("bootstrap_tokens", "provisioned_resource_id"),
     of_attempts!("manual_machines", "provisioned_resource_id"),
@@ -317,6 +357,15 @@ const TABLES: [(&str, &str); 17] = [
     of_target!("blueprints", "id"),
     of_target!("clusters", "id"),
     of_target!("label_definitions", "id"),
+    of_stacks!("deployment_objects", "stack_id"),
+    of_stacks!("stacks", "id"),
+    (
+        "fleet_templates",
+        "SELECT count(*) AS found FROM fleet_templates \
+         WHERE $2 = $2 AND deletion_id = $1 AND deleted_at IS NOT NULL",
+    ),
+    of_target!("generators", "id"),
+    of_target!("fleet_agents", "id"),
 ];
 
 /// How many rows a purge of this deletion would remove, by table.
@@ -355,13 +404,15 @@ pub(crate) async fn batch(
     let (removed, is_left) = match marks::of(kind).filter(|_| !has_members) {
         Some(marks) => {
             marks.lock(connection, id).await?;
-            let addresses = match kind {
-                SubjectKind::Project => nodes::purge::of_project(connection, (id, limit)).await?,
-                _ => 0,
+            let (leaves, is_left) = match kind {
+                SubjectKind::Project => {
+                    let rows = nodes::purge::of_project(connection, (id, limit)).await?;
+                    (rows, rows >= u64::from(limit))
+                }
+                _ => fleet::purge::batch(connection, &deletion, limit).await?,
             };
-            let is_left = addresses >= u64::from(limit);
             let rows = if is_left { 0 } else { row(connection, kind, id).await? };
-            (addresses + rows, is_left)
+            (leaves + rows, is_left)
         }
         None => {
             let (resources, attempts) = broker::purge::next(connection, &deletion, limit).await?;
@@ -468,7 +519,7 @@ macro_rules! rows_of {
 pub(crate) async fn rows(
     connection: &mut Connection,
 ) -> Result<BTreeMap<SubjectKind, (u64, u64)>, Failure> {
-    const STATEMENTS: [(SubjectKind, &str); 7] = [
+    const STATEMENTS: [(SubjectKind, &str); 11] = [
         rows_of!(Project, "projects"),
         rows_of!(Cloud, "clouds"),
         rows_of!(Credential, "cloud_credentials"),
@@ -476,6 +527,10 @@ pub(crate) async fn rows(
         rows_of!(Blueprint, "blueprints"),
         rows_of!(Label, "label_definitions"),
         rows_of!(Resource, "resources"),
+        rows_of!(Generator, "generators"),
+        rows_of!(Stack, "stacks"),
+        rows_of!(Template, "fleet_templates"),
+        rows_of!(Agent, "fleet_agents"),
     ];
     let mut found = BTreeMap::new();
     for (kind, statement) in STATEMENTS {

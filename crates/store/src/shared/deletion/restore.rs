@@ -17,6 +17,7 @@ use uuid::Uuid;
 
 use super::broker::{declare, marks as resources, snapshot};
 use super::catalog::{blueprint, cloud, credential};
+use super::fleet::restore::{container as of_fleet, things};
 use super::page::now;
 use super::placement::cluster;
 use super::table::Marks;
@@ -46,11 +47,12 @@ impl Load for Restoring<'_> {
         let target = self.target(connection, found.target, needs).await?;
         // Its state may have changed until the lock was granted.
         let Some(deletion) = reads::fetch(connection, self.id).await? else { return Err(missing) };
-        let mut resources = Vec::new();
+        let (mut resources, mut fleet) = (Vec::new(), Vec::new());
         if deletion.state == DeletionState::Done && target.is_some() {
             resources = self.resources(connection, &deletion).await?;
+            fleet = things(connection, &deletion).await?;
         }
-        Ok(RestoreSnapshot { now: now(connection).await?, deletion, target, resources })
+        Ok(RestoreSnapshot { now: now(connection).await?, deletion, target, resources, fleet })
     }
 }
 
@@ -168,7 +170,7 @@ async fn container(
             let cloud = credential::cloud_of(connection, CloudCredentialId::new(id)).await?;
             cloud.map(|cloud| Subject::new(SubjectKind::Cloud, cloud))
         }
-        _ => None,
+        _ => of_fleet(connection, deletion.target).await?,
     })
 }
 
@@ -202,8 +204,7 @@ pub(crate) async fn unmark(connection: &mut Connection, row: &Restored) -> Resul
         sqlx::query(marks.rename).bind(subject.id).bind(name).execute(&mut *connection).await?;
         protections::rename(connection, *subject, name).await?;
     }
-    let members = (row.kind == SubjectKind::Project).then_some(resources::MARKS);
-    for marks in marks::of(row.kind).into_iter().chain(members) {
+    for marks in marks::with_members(row.kind) {
         let unmarked = sqlx::query(marks.unmark)
             .bind(row.deletion_id.as_uuid())
             .execute(&mut *connection)

@@ -14,7 +14,10 @@ macro_rules! about_members {
             SELECT 1 FROM provisioned_resources a JOIN resources r ON r.id = a.resource_id \
             WHERE a.id = e.aggregate_id AND r.deletion_id = $1) OR EXISTS (\
             SELECT 1 FROM nodes n JOIN resources r ON r.id = n.resource_id \
-            WHERE n.id = e.aggregate_id AND r.deletion_id = $1))"
+            WHERE n.id = e.aggregate_id AND r.deletion_id = $1) OR EXISTS (\
+            SELECT 1 FROM stacks s WHERE s.id = e.aggregate_id AND s.deletion_id = $1) OR EXISTS (\
+            SELECT 1 FROM fleet_templates t \
+            WHERE t.id = e.aggregate_id AND t.deletion_id = $1))"
     };
 }
 

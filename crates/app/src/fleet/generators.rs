@@ -1,0 +1,135 @@
+//! Generators.
+
+use slipway_core::access::api_key::Principal;
+use slipway_core::access::idempotency::Request;
+use slipway_core::error::{ErrorKind, Refusal};
+use slipway_core::fleet::generator::{
+    self, Generator, GeneratorChange, GeneratorSnapshot, NewGenerator,
+};
+use slipway_core::fleet::{FleetName, text};
+use slipway_core::ids::{DeletionId, GeneratorId};
+use slipway_core::precondition::Expected;
+use slipway_core::secret::Secret;
+
+use super::port::{FleetFilter, GeneratorKey};
+use super::principal::{self, owns};
+use crate::access::authorise::{Caller, Operation, authorise};
+use crate::deletion::request::{self, DeletableKind, DeleteOptions};
+use crate::kind::{self, StoredKind, check};
+use crate::ports::store::{Page, Stores};
+use crate::ports::{KindStore, Listed};
+use crate::{Context, Error};
+
+/// Its name is unique within its project only, so its id refers to it.
+impl StoredKind for Generator {
+    type Key = GeneratorKey;
+    type Snapshot = GeneratorSnapshot;
+    type Filter = FleetFilter;
+    const READ: Operation = Operation::FleetRead;
+
+    fn store(stores: &Stores) -> &dyn KindStore<Self> {
+        &*stores.fleet
+    }
+
+    fn seen_by(self, caller: &Caller) -> Option<Self> {
+        (caller.reaches(self.project_id) && owns(caller, Some(self.id))).then_some(self)
+    }
+}
+
+impl DeletableKind for Generator {
+    const OPERATION: Operation = Operation::FleetGeneratorDelete;
+}
+
+/// A generator as received, unchecked.
+#[derive(Debug, Clone, Default)]
+pub struct CreateGenerator {
+    /// Name or id; `default` or the caller's own if not said.
+    pub project: Option<String>,
+    pub name: String,
+    pub description: Option<String>,
+    pub accepts_secrets: bool,
+}
+
+pub async fn create(
+    context: &Context,
+    caller: &Caller,
+    input: CreateGenerator,
+    request: Option<Request>,
+) -> Result<GeneratorId, Error> {
+    let actor = authorise(caller, Operation::FleetGeneratorCreate)?;
+    let project = principal::project(caller, input.project);
+    check("project", &project)?;
+    let new = NewGenerator {
+        id: GeneratorId::new(context.entropy.uuid()),
+        name: FleetName::parse("name", &input.name)?,
+        description: input.description.as_deref().map(text::description).transpose()?,
+        accepts_secrets: input.accepts_secrets,
+    };
+    let key = GeneratorKey::New { project, name: new.name.to_string() };
+    let rule = |snapshot: &GeneratorSnapshot| {
+        let reached = snapshot.project.filter(|project| caller.reaches(*project));
+        generator::create(&GeneratorSnapshot { project: reached, ..snapshot.clone() }, &new, &actor)
+    };
+    let id = kind::create::<Generator>(context, request, new.id, &key, rule).await?;
+    context.wakes.wake();
+    Ok(id)
+}
+
+pub async fn fetch(
+    context: &Context,
+    caller: &Caller,
+    id: GeneratorId,
+    show_deleted: bool,
+) -> Result<Generator, Error> {
+    kind::fetch(context, caller, &id.to_string(), show_deleted).await
+}
+
+pub async fn list(
+    context: &Context,
+    caller: &Caller,
+    filter: &FleetFilter,
+    page: Page<GeneratorId>,
+) -> Result<Listed<Generator>, Error> {
+    let project = caller.project.or(filter.project);
+    kind::list(context, caller, &FleetFilter { project, ..filter.clone() }, page).await
+}
+
+/// A generator cannot let Secrets in by itself.
+pub async fn update(
+    context: &Context,
+    caller: &Caller,
+    id: GeneratorId,
+    change: &GeneratorChange,
+    expected: Expected,
+) -> Result<(), Error> {
+    let actor = authorise(caller, Operation::FleetGeneratorUpdate)?;
+    let before = fetch(context, caller, id, false).await?;
+    let opens = change.accepts_secrets.is_some_and(|accepts| accepts != before.accepts_secrets);
+    if opens && caller.principal != Principal::Holder {
+        let message = "a generator does not change `accepts_secrets` itself; ask an admin";
+        let refusal = Refusal::new(ErrorKind::Forbidden, message);
+        return Err(refusal.at("accepts_secrets").into());
+    }
+    let mut rule = |snapshot: &_| generator::update(snapshot, change, expected, &actor);
+    let store = context.stores.kind::<Generator>();
+    Ok(store.decide(&GeneratorKey::Existing(id), &mut rule).await?)
+}
+
+/// With its stacks and templates.
+pub async fn delete(
+    context: &Context,
+    caller: &Caller,
+    id: GeneratorId,
+    options: DeleteOptions<'_>,
+) -> Result<DeletionId, Error> {
+    authorise(caller, Operation::FleetGeneratorDelete)?;
+    fetch(context, caller, id, false).await?;
+    request::delete::<Generator>(context, caller, &GeneratorKey::Leaving(id), options).await
+}
+
+/// The text of its key, which replaces the one before.
+pub async fn key(context: &Context, caller: &Caller, id: GeneratorId) -> Result<Secret, Error> {
+    let actor = authorise(caller, Operation::FleetKeyRotate)?;
+    let found = fetch(context, caller, id, false).await?;
+    principal::key(context, Principal::Generator(id), found.project_id, &actor).await
+}

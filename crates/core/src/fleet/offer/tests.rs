@@ -1,0 +1,174 @@
+//! Offers, as a table and against a model of agents that apply what they are offered.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::fixtures::fleet::{mk_agent, mk_stack};
+use crate::fixtures::{at, mk_frozen, uuid};
+
+fn object(number: u128, is_marker: bool, is_for_agent: bool) -> ObjectFact {
+    ObjectFact { id: DeploymentObjectId::new(uuid(number)), is_marker, is_for_agent }
+}
+
+const ALL_LEGS: Legs =
+    Legs { is_registered: true, has_target: true, shares_label: false, shares_annotation: false };
+
+fn candidate() -> Candidate {
+    Candidate {
+        stack_id: mk_stack().id,
+        is_live: true,
+        legs: ALL_LEGS,
+        last_sequence: 7,
+        newest: Some(object(2, false, false)),
+        held: Some(object(1, false, false)),
+    }
+}
+
+fn snapshot(candidates: Vec<Candidate>) -> OfferSnapshot {
+    OfferSnapshot { now: at(1_000), mode: Mode::Acting, agent: Some(mk_agent()), candidates }
+}
+
+#[test]
+fn a_registration_is_consent_and_one_other_leg_is_enough() {
+    for bits in 0..16_u8 {
+        let legs = Legs {
+            is_registered: bits & 1 > 0,
+            has_target: bits & 2 > 0,
+            shares_label: bits & 4 > 0,
+            shares_annotation: bits & 8 > 0,
+        };
+        assert_eq!(legs.is_associated(), bits & 1 > 0 && bits > 1, "{legs:?}");
+    }
+}
+
+#[test]
+fn a_stack_is_offered_until_it_is_proven_removed() {
+    let (content, marker) = (object(2, false, false), object(3, true, false));
+    let own = object(4, true, true);
+    let there = candidate();
+    let untargeted = Candidate { legs: Legs { has_target: false, ..ALL_LEGS }, ..there };
+    let deleted = Candidate { is_live: false, newest: Some(marker), ..there };
+    let table = [
+        ("newer content", there, Offer::Object(content.id)),
+        ("never had it", Candidate { held: None, ..there }, Offer::Object(content.id)),
+        ("deleted", deleted, Offer::Object(marker.id)),
+        ("deleted, never had it", Candidate { held: None, ..deleted }, Offer::Nothing),
+        (
+            "deleted and restored",
+            Candidate { held: Some(marker), ..there },
+            Offer::Object(content.id),
+        ),
+        (
+            "a submitted marker",
+            Candidate { newest: Some(marker), ..there },
+            Offer::Object(marker.id),
+        ),
+        (
+            "the same, never had it",
+            Candidate { newest: Some(marker), held: None, ..there },
+            Offer::Nothing,
+        ),
+        ("untargeted", untargeted, Offer::Release),
+        ("untargeted and told", Candidate { held: Some(own), ..untargeted }, Offer::Object(own.id)),
+        ("untargeted, never had it", Candidate { held: None, ..untargeted }, Offer::Nothing),
+        ("targeted again", Candidate { held: Some(own), ..there }, Offer::Object(content.id)),
+        (
+            "untargeted, then deleted",
+            Candidate { held: Some(own), ..deleted },
+            Offer::Object(marker.id),
+        ),
+        ("no object at all", Candidate { newest: None, held: None, ..there }, Offer::Nothing),
+    ];
+    for (what, candidate, expected) in table {
+        assert_eq!(offer(&candidate, false), expected, "{what}");
+    }
+}
+
+#[test]
+fn while_frozen_an_agent_is_offered_what_it_has() {
+    let there = candidate();
+    let deleted = Candidate { is_live: false, newest: Some(object(3, true, false)), ..there };
+    for candidate in [there, deleted] {
+        assert_eq!(offer(&candidate, true), Offer::Object(object(1, false, false).id));
+    }
+    assert_eq!(offer(&Candidate { held: None, ..there }, true), Offer::Nothing, "nothing new");
+    let frozen = OfferSnapshot { mode: mk_frozen(), ..snapshot(vec![there, deleted]) };
+    assert_eq!(unchanged(&frozen).unwrap().unwrap().len(), 2, "so nothing is written");
+}
+
+#[test]
+fn an_agent_that_is_deleted_gets_no_offer() {
+    let gone = OfferSnapshot { agent: None, ..snapshot(vec![candidate()]) };
+    assert_eq!(unchanged(&gone).unwrap_err().kind, ErrorKind::AgentNotFound);
+    assert_eq!(decide(&gone).unwrap_err().kind, ErrorKind::AgentNotFound);
+}
+
+fn any_object() -> impl Strategy<Value = Option<ObjectFact>> {
+    prop::option::of(
+        (1..9_u128, any::<bool>(), any::<bool>())
+            .prop_map(|(id, marker, own)| object(id, marker, marker && own)),
+    )
+}
+
+fn any_candidate() -> impl Strategy<Value = Candidate> {
+    let legs = prop::array::uniform4(any::<bool>()).prop_map(
+        |[is_registered, has_target, shares_label, shares_annotation]| Legs {
+            is_registered,
+            has_target,
+            shares_label,
+            shares_annotation,
+        },
+    );
+    (any::<bool>(), legs, any_object(), any_object()).prop_map(|(is_live, legs, newest, held)| {
+        // What is for one agent is the newest of none.
+        let newest = newest.map(|one| ObjectFact { is_for_agent: false, ..one });
+        Candidate { is_live, legs, newest, held, ..candidate() }
+    })
+}
+
+proptest! {
+    /// Nothing that an agent may have is missing from its offer; nothing is offered without a
+    /// holding; and what was written once is not written again.
+    #[test]
+    fn an_offer_is_complete_and_settles(
+        candidates in proptest::collection::vec(any_candidate(), 0..12),
+    ) {
+        let there = snapshot(candidates.clone());
+        let (offered, commit) = decide(&there).unwrap();
+        let held = candidates.iter().filter(|one| one.held.is_some()).count();
+        prop_assert!(offered.len() >= held, "an absent stack means that it is removed");
+        let mut holdings = Vec::new();
+        let mut markers = Vec::new();
+        for write in &commit.writes {
+            let crate::commit::Write::Fleet(write) = write else { panic!("{write:?}") };
+            match &**write {
+                FleetWrite::Offer(rows) => holdings.extend(rows.clone()),
+                FleetWrite::ObjectsMake(made) => markers.extend(made.clone()),
+                other => panic!("{other:?}"),
+            }
+        }
+        prop_assert_eq!(commit.is_empty(), unchanged(&there).unwrap().is_some());
+        // The next poll finds what was written, and has nothing to write.
+        let mut rows = holdings.iter();
+        let later = candidates.into_iter().map(|candidate| {
+            let released = offer(&candidate, false) == Offer::Release;
+            let same = |id| match (candidate.newest, candidate.held) {
+                (Some(newest), _) if newest.id == id && !released => newest,
+                (_, Some(held)) if held.id == id => held,
+                _ => ObjectFact { id, is_marker: true, is_for_agent: true },
+            };
+            let changed = match offer(&candidate, false) {
+                Offer::Nothing => None,
+                Offer::Object(id) if candidate.held.is_some_and(|held| held.id == id) => None,
+                _ => rows.next(),
+            };
+            match changed {
+                Some(row) => Candidate { held: Some(same(row.object_id)), ..candidate },
+                None => candidate,
+            }
+        });
+        let later = snapshot(later.collect());
+        prop_assert_eq!(unchanged(&later).unwrap(), Some(offered));
+        prop_assert!(markers.iter().all(|one| one.agent_id == Some(mk_agent().id)));
+    }
+}

@@ -1,0 +1,16 @@
+DROP INDEX api_keys_generator_id_index;
+DROP INDEX api_keys_agent_id_index;
+ALTER TABLE api_keys DROP COLUMN generator_id;
+ALTER TABLE api_keys DROP COLUMN agent_id;
+DROP TABLE object_health;
+DROP TABLE agent_reports;
+DROP TABLE holdings;
+DROP TABLE fleet_targets;
+DROP TABLE fleet_registrations;
+DROP TABLE fleet_annotations;
+DROP TABLE fleet_labels;
+DROP TABLE deployment_objects;
+DROP TABLE fleet_agents;
+DROP TABLE fleet_templates;
+DROP TABLE stacks;
+DROP TABLE generators;
