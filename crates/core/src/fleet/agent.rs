@@ -11,7 +11,7 @@ use crate::deletion::DeletionWrite;
 use crate::deletion::leak::LeakRecord;
 use crate::deletion::request::{Deletable, Leaving};
 use crate::error::{ErrorKind, Refusal};
-use crate::fleet::event::{Announced, Step};
+use crate::fleet::event::{Announced, Happened};
 use crate::fleet::object::derived;
 use crate::fleet::{FleetName, FleetWrite};
 use crate::ids::{AgentId, DeletionId, LeakRecordId, ProjectId, Revision, StackId};
@@ -117,7 +117,7 @@ pub fn create(snapshot: &AgentSnapshot, new: &NewAgent, actor: &Actor) -> Result
     };
     let details = json!({ "name": agent.name, "cluster_name": agent.cluster_name });
     let about = about(&agent);
-    let event = announced(&agent, agent.revision, snapshot.now).step(Step::Created, None);
+    let event = announced(&agent, agent.revision, snapshot.now).happened(Happened::Created, None);
     let write = FleetWrite::AgentInsert(agent);
     let mut commit = audited(write, "agent.create", about, actor, snapshot.now, details);
     commit.events.extend(event);
@@ -197,7 +197,7 @@ impl Deletable for Agent {
         let gone = announced(self, self.revision.next(), now);
         Commit {
             writes: snapshot.held.iter().map(leak).collect(),
-            events: gone.step(Step::Deleted, Some(deletion_id)).into_iter().collect(),
+            events: gone.happened(Happened::Deleted, Some(deletion_id)).into_iter().collect(),
             ..Commit::default()
         }
     }

@@ -30,27 +30,27 @@ event_family!("fleet" {
 
 /// What a named thing is announced to have done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum Happened {
     Created,
     Deleted,
     Restored,
 }
 
 /// `None` for a kind of another room.
-const fn of_step(kind: SubjectKind, step: Step) -> Option<EventType> {
-    Some(match (kind, step) {
-        (SubjectKind::Generator, Step::Created) => GENERATOR_CREATED,
-        (SubjectKind::Generator, Step::Deleted) => GENERATOR_DELETED,
-        (SubjectKind::Generator, Step::Restored) => GENERATOR_RESTORED,
-        (SubjectKind::Stack, Step::Created) => STACK_CREATED,
-        (SubjectKind::Stack, Step::Deleted) => STACK_DELETED,
-        (SubjectKind::Stack, Step::Restored) => STACK_RESTORED,
-        (SubjectKind::Template, Step::Created) => TEMPLATE_CREATED,
-        (SubjectKind::Template, Step::Deleted) => TEMPLATE_DELETED,
-        (SubjectKind::Template, Step::Restored) => TEMPLATE_RESTORED,
-        (SubjectKind::Agent, Step::Created) => AGENT_CREATED,
-        (SubjectKind::Agent, Step::Deleted) => AGENT_DELETED,
-        (SubjectKind::Agent, Step::Restored) => AGENT_RESTORED,
+const fn of(kind: SubjectKind, what: Happened) -> Option<EventType> {
+    Some(match (kind, what) {
+        (SubjectKind::Generator, Happened::Created) => GENERATOR_CREATED,
+        (SubjectKind::Generator, Happened::Deleted) => GENERATOR_DELETED,
+        (SubjectKind::Generator, Happened::Restored) => GENERATOR_RESTORED,
+        (SubjectKind::Stack, Happened::Created) => STACK_CREATED,
+        (SubjectKind::Stack, Happened::Deleted) => STACK_DELETED,
+        (SubjectKind::Stack, Happened::Restored) => STACK_RESTORED,
+        (SubjectKind::Template, Happened::Created) => TEMPLATE_CREATED,
+        (SubjectKind::Template, Happened::Deleted) => TEMPLATE_DELETED,
+        (SubjectKind::Template, Happened::Restored) => TEMPLATE_RESTORED,
+        (SubjectKind::Agent, Happened::Created) => AGENT_CREATED,
+        (SubjectKind::Agent, Happened::Deleted) => AGENT_DELETED,
+        (SubjectKind::Agent, Happened::Restored) => AGENT_RESTORED,
         _ => return None,
     })
 }
@@ -94,8 +94,8 @@ struct ObjectPayload<'a> {
 }
 
 impl Announced<'_> {
-    pub(crate) fn step(self, step: Step, deletion_id: Option<DeletionId>) -> Option<Event> {
-        let event_type = of_step(self.subject.kind, step)?;
+    pub(crate) fn happened(self, what: Happened, deletion_id: Option<DeletionId>) -> Option<Event> {
+        let event_type = of(self.subject.kind, what)?;
         Some(self.event(event_type, deletion_id, None))
     }
 

@@ -6,7 +6,7 @@ use crate::access::audit::{About, Actor, AuditEntry};
 use crate::commit::Commit;
 use crate::deletion::request::{Deletable, Leaving};
 use crate::error::{ErrorKind, Refusal};
-use crate::fleet::event::{Announced, Step};
+use crate::fleet::event::{Announced, Happened};
 use crate::fleet::object::NewObject;
 use crate::fleet::stack::{Stack, next_sequence};
 use crate::fleet::write::{MembersLeave, StackLeaves};
@@ -136,7 +136,8 @@ fn about(generator: &Generator) -> About {
 fn announced(generator: &Generator, at: Timestamp) -> Option<crate::event::Event> {
     let Generator { id, project_id, revision, .. } = *generator;
     let name = generator.name.as_str();
-    Announced { subject: id.into(), name, project_id, revision, at }.step(Step::Created, None)
+    Announced { subject: id.into(), name, project_id, revision, at }
+        .happened(Happened::Created, None)
 }
 
 /// Its stacks and templates go with it, each with an entry in the audit and an event of its
@@ -168,11 +169,11 @@ impl Deletable for Generator {
             revision: self.revision.next(),
             at: now,
         };
-        commit.events.extend(own.step(Step::Deleted, Some(deletion_id)));
+        commit.events.extend(own.happened(Happened::Deleted, Some(deletion_id)));
         let mut member = |subject, name: &str, revision: Revision, verb| {
             let revision = revision.next();
             let named = Announced { subject, name, project_id, revision, at: now };
-            commit.events.extend(named.step(Step::Deleted, Some(deletion_id)));
+            commit.events.extend(named.happened(Happened::Deleted, Some(deletion_id)));
             let about = About::new(subject).of(project_id).at(revision);
             let details = json!({ "deletion_id": deletion_id, "with": "generator" });
             let entry = AuditEntry::new(verb, actor, about, now);

@@ -197,7 +197,7 @@ pub fn submit(
         "object_id": id, "sequence": sequence, "checksum": object.checksum,
         "bytes": object.content.len(), "is_deletion_marker": is_marker,
     });
-    let event = told(stack, OBJECT_SUBMITTED, &object, snapshot.now);
+    let event = object_event(stack, OBJECT_SUBMITTED, &object, snapshot.now);
     let write = numbered(stack, sequence);
     let mut commit = audited(write, "stack.submit", changed(stack), actor, snapshot.now, details);
     commit.writes.push(FleetWrite::ObjectInsert(object).into());
@@ -248,7 +248,7 @@ pub fn withdraw(
         withdrawn_at: Some(now),
         deleted_at: None,
     };
-    commit.events.push(told(stack, OBJECT_WITHDRAWN, &subject, now));
+    commit.events.push(object_event(stack, OBJECT_WITHDRAWN, &subject, now));
     Ok(commit)
 }
 
@@ -262,7 +262,7 @@ fn numbered(stack: &Stack, sequence: i64) -> Write {
     FleetWrite::StackUpdate(Stack { last_sequence: sequence, ..stack.clone() }).into()
 }
 
-fn told(
+fn object_event(
     stack: &Stack,
     event_type: EventType,
     object: &DeploymentObject,

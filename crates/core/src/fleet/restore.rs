@@ -8,7 +8,7 @@ use crate::access::audit::{About, Actor, AuditEntry};
 use crate::commit::{Commit, Write};
 use crate::deletion::DeletionWrite;
 use crate::fleet::FleetWrite;
-use crate::fleet::event::{Announced, Step};
+use crate::fleet::event::{Announced, Happened};
 use crate::fleet::object::{NewObject, derived};
 use crate::fleet::stack::next_sequence;
 use crate::ids::{DeletionId, DeploymentObjectId, ProjectId, Revision, StackId};
@@ -45,7 +45,7 @@ pub(crate) fn returned(
         let DeletedThing { subject, project_id, .. } = *thing;
         let revision = thing.revision.next();
         let back = Announced { subject, name: &thing.name, project_id, revision, at: now };
-        commit.events.extend(back.step(Step::Restored, Some(deletion)));
+        commit.events.extend(back.happened(Happened::Restored, Some(deletion)));
         if subject != target {
             let about = About::new(subject).of(project_id).at(revision);
             let verb = match subject.kind {

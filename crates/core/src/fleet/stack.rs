@@ -7,7 +7,7 @@ use crate::access::audit::{About, Actor};
 use crate::commit::{Commit, Write};
 use crate::deletion::request::{Deletable, Leaving};
 use crate::error::{ErrorKind, Refusal};
-use crate::fleet::event::{Announced, Step};
+use crate::fleet::event::{Announced, Happened};
 use crate::fleet::generator::Generator;
 use crate::fleet::object::NewObject;
 use crate::fleet::{FleetName, FleetWrite};
@@ -89,7 +89,7 @@ pub fn create(snapshot: &StackSnapshot, new: &NewStack, actor: &Actor) -> Result
     };
     let details = json!({ "name": stack.name, "generator_id": stack.generator_id });
     let about = about(&stack);
-    let event = announced(&stack, snapshot.now).step(Step::Created, None);
+    let event = announced(&stack, snapshot.now).happened(Happened::Created, None);
     let write = FleetWrite::StackInsert(stack);
     let mut commit = audited(write, "stack.create", about, actor, snapshot.now, details);
     commit.events.extend(event);
@@ -157,7 +157,7 @@ impl Deletable for Stack {
         ];
         Commit {
             writes: made.map(Write::from).into(),
-            events: announced.step(Step::Deleted, Some(deletion_id)).into_iter().collect(),
+            events: announced.happened(Happened::Deleted, Some(deletion_id)).into_iter().collect(),
             ..Commit::default()
         }
     }

@@ -11,7 +11,7 @@ use crate::commit::Commit;
 use crate::deletion::request::{Deletable, Leaving};
 use crate::error::{ErrorKind, Refusal};
 use crate::fleet::content::CONTENT_MAX;
-use crate::fleet::event::{Announced, Step};
+use crate::fleet::event::{Announced, Happened};
 use crate::fleet::generator::Generator;
 use crate::fleet::{FleetName, FleetWrite};
 use crate::ids::{DeletionId, GeneratorId, ProjectId, Revision, TemplateId};
@@ -171,7 +171,7 @@ fn inserted(template: Template, verb: &'static str, actor: &Actor, now: Timestam
         "generator_id": template.generator_id, "checksum": template.text.checksum(),
     });
     let about = About::new(template.id).of(template.project_id);
-    let event = announced(&template, template.revision, now).step(Step::Created, None);
+    let event = announced(&template, template.revision, now).happened(Happened::Created, None);
     let write = FleetWrite::TemplateInsert(template);
     let mut commit = audited(write, verb, about, actor, now, details);
     commit.events.extend(event);
@@ -202,7 +202,7 @@ impl Deletable for Template {
 
     fn leaving(&self, _snapshot: &TemplateSnapshot, leaving: &Leaving<'_>) -> Commit {
         let gone = announced(self, self.revision.next(), leaving.now);
-        let events = gone.step(Step::Deleted, Some(leaving.deletion_id));
+        let events = gone.happened(Happened::Deleted, Some(leaving.deletion_id));
         Commit { events: events.into_iter().collect(), ..Commit::default() }
     }
 

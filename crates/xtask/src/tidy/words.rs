@@ -74,7 +74,6 @@ const NOT_IN_TYPES: &[&str] = &["look", "looks", "place", "places", "turn", "tro
 
 /// Words of rooms, and the rooms that may use them.
 const RESERVED: &[(&str, &str)] = &[
-    ("fleet", "fleet"),
     ("delivery", "fleet"),
     ("deliveries", "fleet"),
     ("tenant", "tenants"),

@@ -4,44 +4,7 @@ mod client;
 mod deleting;
 mod offering;
 mod races;
+mod suite;
 mod things;
 
-use crate::ports::Stores;
-use crate::testing::world::World;
-use client::Client;
-
-/// The sequential half.
-pub async fn fleet(stores: Stores) {
-    let client = Client::new(&World::new(stores).await);
-    things::things_are_made_changed_and_listed(&client).await;
-    things::names_are_of_a_project_and_free_again_after_a_deletion(&client).await;
-    things::templates_have_versions(&client).await;
-    things::objects_are_numbered_and_never_change(&client).await;
-    things::a_withdrawn_object_is_followed_by_the_newest_that_remains(&client).await;
-    things::every_principal_sees_its_own(&client).await;
-    offering::an_agent_is_offered_what_it_is_connected_with(&client).await;
-    offering::what_is_taken_from_an_agent_is_owed_until_it_says_so(&client).await;
-    offering::reports_are_coalesced_and_about_what_was_offered(&client).await;
-    Box::pin(offering::offers_are_what_the_rule_says(&client)).await;
-    deleting::a_marker_goes_to_every_agent_that_holds_the_stack(&client).await;
-    deleting::a_generator_goes_and_comes_back_with_what_it_owns(&client).await;
-    deleting::an_agent_leaves_leaks_and_takes_them_back(&client).await;
-    deleting::nothing_is_purged_while_a_marker_is_owed(&client).await;
-    deleting::a_plan_names_everything_and_protection_holds(&client).await;
-    offering::while_frozen_an_agent_is_offered_what_it_has(&client).await;
-}
-
-/// The race half.
-pub async fn fleet_races(stores: Stores, rounds: u32) {
-    let client = Client::new(&World::new(stores).await);
-    for _ in 0..rounds {
-        races::submit_with_delete(&client).await;
-        races::submit_with_submit(&client).await;
-        races::delete_with_delete(&client).await;
-        races::create_with_delete_of_its_generator(&client).await;
-        races::restore_with_create_of_the_same_name(&client).await;
-        races::poll_with_delete(&client).await;
-        races::poll_with_poll(&client).await;
-        races::poll_with_untarget(&client).await;
-    }
-}
+pub use suite::{fleet, fleet_races};

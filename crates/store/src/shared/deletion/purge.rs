@@ -238,7 +238,7 @@ const fn users(kind: SubjectKind) -> Option<&'static str> {
 }
 
 /// Stacks that an agent may still have: it has not reported that it removed them.
-const HELD: &str = found!(
+const OWED: &str = found!(
     "SELECT s.id, 'stack ' || s.name || ' on agent ' || a.name AS name FROM holdings h \
      JOIN stacks s ON s.id = h.stack_id JOIN fleet_agents a ON a.id = h.agent_id \
      WHERE h.released_at IS NULL AND a.deleted_at IS NULL AND s.deletion_id = $1 \
@@ -247,7 +247,7 @@ const HELD: &str = found!(
 
 async fn needs(connection: &mut Connection, deletion: &Deletion) -> Result<Needs, Failure> {
     let mut unproven = found(connection, UNPROVEN, deletion).await?;
-    let held = found(connection, HELD, deletion).await?;
+    let held = found(connection, OWED, deletion).await?;
     unproven.count += held.count;
     unproven.names.extend(held.names);
     let target = deletion.target;
