@@ -211,8 +211,8 @@ mod tests {
 
     #[test]
     fn a_reserved_word_names_items_of_its_room_only() {
-        assert_eq!(wrong("crates/app/src/broker/x.rs", "struct FleetLoop;").len(), 1);
-        assert!(wrong("crates/app/src/fleet/x.rs", "struct FleetLoop;").is_empty());
+        assert_eq!(wrong("crates/app/src/broker/x.rs", "struct DeliveryLoop;").len(), 1);
+        assert!(wrong("crates/app/src/fleet/x.rs", "struct DeliveryLoop;").is_empty());
         assert_eq!(wrong("crates/app/src/gate.rs", "pub struct Gate {").len(), 1);
     }
 }
