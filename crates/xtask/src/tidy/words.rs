@@ -74,6 +74,7 @@ const NOT_IN_TYPES: &[&str] = &["look", "looks", "place", "places", "turn", "tro
 
 /// Words of rooms, and the rooms that may use them.
 const RESERVED: &[(&str, &str)] = &[
+    ("fleet", "fleet"),
     ("delivery", "fleet"),
     ("deliveries", "fleet"),
     ("tenant", "tenants"),
@@ -141,7 +142,9 @@ fn refused(path: &str, introduction: &str, name: &str) -> Option<(&'static str, 
     if let Some(found) = RETIRED_ALONE.iter().find(|(word, _)| alone(word)) {
         return Some(say(found));
     }
-    let is_in = |room: &str| path.split(['/', '.']).any(|part| part == room);
+    // The line that declares the room is outside of it.
+    let is_room = |room: &str| introduction == "mod" && name == room;
+    let is_in = |room: &str| is_room(room) || path.split(['/', '.']).any(|part| part == room);
     RESERVED
         .iter()
         .find(|(word, room)| is_part(word) && !is_in(room) && !is_sentence)
@@ -211,8 +214,10 @@ mod tests {
 
     #[test]
     fn a_reserved_word_names_items_of_its_room_only() {
-        assert_eq!(wrong("crates/app/src/broker/x.rs", "struct DeliveryLoop;").len(), 1);
-        assert!(wrong("crates/app/src/fleet/x.rs", "struct DeliveryLoop;").is_empty());
+        assert_eq!(wrong("crates/app/src/broker/x.rs", "struct FleetLoop;").len(), 1);
+        assert!(wrong("crates/app/src/fleet/x.rs", "struct FleetLoop;").is_empty());
+        assert!(wrong("crates/app/src/lib.rs", "pub mod fleet;").is_empty());
+        assert_eq!(wrong("crates/app/src/lib.rs", "mod fleet_loop;").len(), 1);
         assert_eq!(wrong("crates/app/src/gate.rs", "pub struct Gate {").len(), 1);
     }
 }
