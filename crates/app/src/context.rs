@@ -11,7 +11,7 @@ use slipway_core::nodes::token::TokenLifetimes;
 use slipway_core::placement::cluster::NamespacePrefix;
 use tokio::sync::Notify;
 
-use crate::ports::{Clock, Entropy, Meter, Stores};
+use crate::ports::{Clock, Entropy, Meter, Stores, TemplateRenderer};
 
 #[derive(Debug, Clone)]
 pub struct Context {
@@ -20,6 +20,7 @@ pub struct Context {
     pub entropy: Arc<dyn Entropy>,
     pub wakes: Wakes,
     pub meter: Arc<dyn Meter>,
+    pub templates: Arc<dyn TemplateRenderer>,
     pub settings: Settings,
 }
 
@@ -60,6 +61,8 @@ pub struct Wakes {
     pub deletions: Arc<Notify>,
     /// A roll-out may have to begin or go on.
     pub rollouts: Arc<Notify>,
+    /// What agents of Fleet are offered may have changed: for those that wait for it.
+    pub offers: Arc<Notify>,
     /// Resources were observed or changed: a member of a roll-out may be healthy by now.
     pub ticked: Arc<Notify>,
 }
@@ -70,6 +73,12 @@ impl Wakes {
         let attempts = self.attempts.lock().unwrap_or_else(PoisonError::into_inner);
         attempts.iter().for_each(|listener| listener.notify_one());
         self.outbox.notify_one();
+    }
+
+    /// The same, and what an agent of Fleet is offered may have changed.
+    pub fn wake_offers(&self) {
+        self.wake();
+        self.offers.notify_waiters();
     }
 
     /// Registers a listener for one loop over resources. Each partition has its

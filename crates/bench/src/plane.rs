@@ -10,6 +10,7 @@ use slipway_app::broker::converge::Engines;
 use slipway_app::context::{Settings, Wakes};
 use slipway_app::nodes::enrol::{self, Register};
 use slipway_app::ports::meter::Unmetered;
+use slipway_app::ports::templates::NoTemplates;
 use slipway_app::ports::{Clock, Entropy};
 use slipway_app::rollouts::run::Runner;
 use slipway_app::seed::{LocalNames, Seed};
@@ -182,6 +183,7 @@ pub(crate) async fn context(database: &Database) -> anyhow::Result<Context> {
         entropy: Arc::new(Machine),
         wakes: Wakes::default(),
         meter: Arc::new(Unmetered),
+        templates: Arc::new(NoTemplates),
         settings: Settings {
             deadlines: Deadlines::default(),
             claimed_within: ResourceLoop::LEASE * 2,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use reqwest::header::{DATE, HeaderMap, IF_MATCH, LINK};
+use reqwest::header::{DATE, HeaderMap, IF_MATCH, LINK, LOCATION};
 use reqwest::{
     Certificate, ClientBuilder, Method, RequestBuilder, Response, StatusCode, Url, redirect,
 };
@@ -179,13 +179,14 @@ impl Client {
         self.decode(self.request(Method::PUT, path).json(body)).await
     }
 
-    /// The same, if nothing is answered.
-    pub(crate) async fn put_silent(
+    /// Sends a body and ignores the answer.
+    pub(crate) async fn silent_json(
         &self,
+        method: Method,
         path: &[&str],
         body: &impl Serialize,
     ) -> Result<(), Error> {
-        self.send(self.request(Method::PUT, path).json(body)).await.map(|_| ())
+        self.send(self.request(method, path).json(body)).await.map(|_| ())
     }
 
     /// Posts a verb without a body, such as `retire`.
@@ -200,6 +201,17 @@ impl Client {
         query: &[(&str, String)],
     ) -> Result<T, Error> {
         self.decode(self.request(Method::DELETE, path).query(query)).await
+    }
+
+    /// The same where the answer is empty; the id at the end of its `Location`.
+    pub(crate) async fn delete_located(
+        &self,
+        path: &[&str],
+        query: &[(&str, String)],
+    ) -> Result<Option<String>, Error> {
+        let response = self.send(self.request(Method::DELETE, path).query(query)).await?;
+        let location = header(response.headers(), LOCATION.as_str());
+        Ok(location.and_then(|at| at.rsplit('/').next()).map(str::to_owned))
     }
 
     /// Sends a request without a body and ignores the answer.

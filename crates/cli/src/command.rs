@@ -14,6 +14,7 @@ use crate::error::Error;
 use crate::events::event;
 use crate::exit::EXIT_CODES;
 use crate::files::{apply, export, get, sample, source};
+use crate::fleet::{agent, generator, stack, target, template};
 use crate::nodes::{node, token};
 use crate::operations::{control, explain};
 use crate::placement::cluster;
@@ -51,6 +52,21 @@ pub enum Command {
     /// Bootstrap tokens by hand: issue, list, show, revoke
     #[command(subcommand, after_help = EXIT_CODES)]
     Token(token::TokenCommand),
+    /// Programs that submit stacks: create, list, get, update, delete, rotate-key, register, unregister
+    #[command(subcommand, after_help = EXIT_CODES)]
+    Generator(generator::GeneratorCommand),
+    /// What generators want on clusters: create, list, get, update, delete, submit, objects, withdraw, label, annotate, rollback, strategy, health
+    #[command(subcommand, after_help = EXIT_CODES)]
+    Stack(stack::StackCommand),
+    /// Texts that objects are made from: create, list, get, update, delete, render, label, annotate
+    #[command(subcommand, after_help = EXIT_CODES)]
+    Template(template::TemplateCommand),
+    /// The binary has the noun, with the programs that it runs below it.
+    #[command(skip)]
+    Agent(agent::AgentCommand),
+    /// Stacks that somebody named for an agent: add, remove, list
+    #[command(subcommand, after_help = EXIT_CODES)]
+    Target(target::TargetCommand),
     /// Make everything agree with files, in order; what agrees already is left alone
     #[command(after_help = EXIT_CODES)]
     Apply(apply::ApplyArguments),
@@ -146,6 +162,11 @@ pub(crate) const EXAMPLES: &[&[&str]] = &[
     label::EXAMPLES,
     cluster::EXAMPLES,
     node::EXAMPLES,
+    generator::EXAMPLES,
+    stack::EXAMPLES,
+    template::EXAMPLES,
+    agent::EXAMPLES,
+    target::EXAMPLES,
     event::EXAMPLES,
     record::EXAMPLES,
     brake::EXAMPLES,
@@ -182,6 +203,11 @@ impl Command {
             Self::Cluster(command) => cluster::run(session, command).await,
             Self::Node(command) => node::run(session, command).await,
             Self::Token(command) => token::run(session, command).await,
+            Self::Generator(command) => Box::pin(generator::run(session, command)).await,
+            Self::Stack(command) => Box::pin(stack::run(session, command)).await,
+            Self::Template(command) => Box::pin(template::run(session, command)).await,
+            Self::Agent(command) => Box::pin(agent::run(session, command)).await,
+            Self::Target(command) => Box::pin(target::run(session, command)).await,
             Self::Apply(arguments) => Box::pin(apply::run(session, arguments)).await,
             Self::Diff(arguments) => Box::pin(apply::diff(session, arguments)).await,
             Self::Get(arguments) => get::run(session, arguments).await,

@@ -2,6 +2,7 @@
 //! moment; without an answer there are none, and nothing is said: a shell that is being typed
 //! into is no place for errors.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::time::Duration;
 
@@ -20,7 +21,7 @@ const LIMIT: Duration = Duration::from_millis(300);
 const MOST: u32 = 500;
 
 /// By the noun of a command: the list that has the names, and their field.
-const LISTS: [(&str, &str, &str); 9] = [
+const LISTS: [(&str, &str, &str); 13] = [
     ("resource", "resources", "handle"),
     ("project", "projects", "name"),
     ("cloud", "clouds", "name"),
@@ -30,7 +31,14 @@ const LISTS: [(&str, &str, &str); 9] = [
     ("cluster", "clusters", "name"),
     ("node", "nodes", "hostname"),
     ("key", "keys", "name"),
+    ("generator", "generators", "name"),
+    ("stack", "stacks", "name"),
+    ("template", "templates", "name"),
+    ("agent", "agents", "name"),
 ];
+
+/// Those of one project, if the line or the context names one.
+const IN_PROJECT: [&str; 5] = ["resource", "generator", "stack", "template", "agent"];
 
 /// The names of what this kind has; for the kind of the command if it is empty.
 pub(crate) fn names(kind: &'static str) -> ArgValueCandidates {
@@ -120,7 +128,7 @@ fn listed(words: &[String], kind: &str) -> Vec<String> {
         let usual = connection.project.clone();
         let ca_file = connection.ca_file.as_deref();
         let client = Client::new(&connection.server, connection.key, ca_file).ok()?;
-        let project = project.cloned().or(usual).filter(|_| *noun == "resource");
+        let project = project.cloned().or(usual).filter(|_| IN_PROJECT.contains(noun));
         let wanted = Listing::first(Some(MOST)).with("project", project);
         Some(client.list::<Value>(&[list], wanted).await.ok()?.items)
     };
@@ -129,5 +137,7 @@ fn listed(words: &[String], kind: &str) -> Vec<String> {
         runtime.block_on(async { tokio::time::timeout(LIMIT, asked).await.ok().flatten() })
     });
     let found = found.unwrap_or_default();
-    found.iter().filter_map(|item| Some(item[field].as_str()?.to_owned())).collect()
+    let names = found.iter().filter_map(|item| Some(item[field].as_str()?.to_owned()));
+    // Versions of a template share a name.
+    names.collect::<BTreeSet<_>>().into_iter().collect()
 }

@@ -1,8 +1,8 @@
 //! The command line: a client of our own API with tables and progress, and a
 //! demonstration that runs the whole lifecycle on this machine.
 //!
-//! The binary adds the commands that start processes (`up`, `agent`) beside
-//! [`Command`] and passes the rest to [`run()`]. Results go to standard output;
+//! The binary adds the commands that start processes (`up`, and the programs below `agent`)
+//! beside [`Command`] and passes the rest to [`run()`]. Results go to standard output;
 //! progress, questions and errors go to standard error, so that a pipe carries
 //! the result alone. This crate knows only the documents of the API; it decides
 //! nothing that the server decides.
@@ -19,6 +19,7 @@ mod catalog;
 mod deletion;
 mod events;
 mod files;
+mod fleet;
 mod nodes;
 mod operations;
 mod placement;
@@ -50,6 +51,7 @@ pub use context::{LocalServer, Remembered, remember_local};
 pub use error::Error;
 pub use examples::with_examples;
 pub use exit::{EXIT_CODES, Exit};
+pub use fleet::agent::AgentCommand;
 pub use operations::{KeyProbe, ServerProbe, probe_server};
 pub use output::{Template, agree, facts, fail, present, rows, say, wrap};
 pub use renderers::{DaemonSet, MachineConfig, Renderers};

@@ -64,10 +64,14 @@ pub(crate) async fn reference(client: &Client, error: Error, given: &str) -> Err
 }
 
 /// By the code of the refusal: the list that has the names, and their field.
-const NAMES: [(&str, (&str, &str)); 5] = [
+const NAMES: [(&str, (&str, &str)); 9] = [
     ("blueprint_not_found", ("blueprints", "slug")),
     ("project_not_found", ("projects", "name")),
     ("credential_not_found", ("credentials", "name")),
     ("cloud_not_found", ("clouds", "name")),
     ("cluster_not_found", ("clusters", "name")),
+    ("generator_not_found", ("generators", "name")),
+    ("stack_not_found", ("stacks", "name")),
+    ("template_not_found", ("templates", "name")),
+    ("agent_not_found", ("agents", "name")),
 ];

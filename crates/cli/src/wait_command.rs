@@ -16,6 +16,7 @@ use crate::complete;
 use crate::error::Error;
 use crate::events::{Wake, Wakes};
 use crate::exit::Exit;
+use crate::fleet::find::{Within, find_id};
 use crate::kind::{Cells, Row};
 use crate::session::{Session, show_rows_on};
 use crate::terminal::clean;
@@ -37,7 +38,7 @@ pub struct WaitCommandArguments {
     /// How long to wait at most, for instance 90s or 5m
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "5m")]
     pub timeout: Duration,
-    /// The project of handles (name, id or beginning of the id)
+    /// The project of handles and of names of Fleet (name, id or beginning of the id)
     #[arg(long)]
     pub project: Option<String>,
 }
@@ -67,7 +68,7 @@ impl Condition {
 }
 
 /// The kinds that can be waited for, and the first segment of their paths.
-const KINDS: [(&str, &str); 7] = [
+const KINDS: [(&str, &str); 11] = [
     ("resource", "resources"),
     ("project", "projects"),
     ("cluster", "clusters"),
@@ -75,6 +76,10 @@ const KINDS: [(&str, &str); 7] = [
     ("credential", "credentials"),
     ("blueprint", "blueprints"),
     ("label", "labels"),
+    ("generator", "generators"),
+    ("stack", "stacks"),
+    ("template", "templates"),
+    ("agent", "agents"),
 ];
 
 /// One thing that is waited for.
@@ -215,6 +220,8 @@ async fn resolve(
         let (target, project) = (thing.name.clone(), arguments.project.clone());
         let target = TargetArguments { target, project };
         find(&session.client, &target, Gone::Refused).await.map(|found| found.id)
+    } else if let Some(id) = id_by_name(session, thing, arguments).await {
+        id
     } else {
         let found = session.client.get::<Value>(&[thing.path, &thing.name]).await;
         found.map(|found| found["id"].as_str().unwrap_or(&thing.name).to_owned())
@@ -226,6 +233,16 @@ async fn resolve(
         Err(error) => return Err(error),
     }
     Ok(())
+}
+
+/// The id of something of Fleet by its name; `None` for another kind.
+async fn id_by_name(
+    session: &Session<'_>,
+    thing: &Thing,
+    arguments: &WaitCommandArguments,
+) -> Option<Result<String, Error>> {
+    let within = Within { project: arguments.project.clone() };
+    find_id(&session.client, thing.kind, &thing.name, &within, Gone::Refused).await
 }
 
 /// The document; `None` if there is none any more.

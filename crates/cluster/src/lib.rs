@@ -29,4 +29,4 @@ pub use index::{Changes, Facts, Index, IndexState, object_key};
 pub use kube::api::{ApiResource, DynamicObject, ObjectMeta};
 pub use objects::{Listing, ObjectRef, Page, api_resource};
 pub use watch::{Watch, WatchConfig};
-pub use writes::{Updated, Version};
+pub use writes::{Terms, Updated, Version};

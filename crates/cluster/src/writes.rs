@@ -8,6 +8,7 @@
 //! |---|---|---|
 //! | [`Connection::create_applied`] | there is no such object | anything is there |
 //! | [`Connection::update`] | uid and version that were read | it was written since, is gone, or is another object |
+//! | [`Connection::apply_on`] | one of the two above, by what was read | as above |
 //! | [`Connection::set_finalizers`] | uid and version that were read | it was written since, or is another object |
 //! | [`Connection::delete`] | uid | it is another object |
 //! | [`Connection::delete_unchanged`] | uid and version that were read | it was written since, or is another object |
@@ -32,6 +33,12 @@ use crate::objects::ObjectRef;
 /// gets two. With it an apply can only create.
 const NO_VERSION: &str = "1";
 
+/// What API servers before 1.24 say about [`NO_VERSION`] for the few kinds that do not go
+/// through their generic store, such as Service. Those are applied without a condition,
+/// since there is none that they take: what appears meanwhile is merged into, unless
+/// somebody else owns a field of it, and a request that was given up may land late.
+const NO_CONDITIONS: &str = "resourceVersion should not be set on objects to be created";
+
 /// An object as it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Version {
@@ -54,6 +61,16 @@ impl Version {
     }
 }
 
+/// How an apply goes.
+#[derive(Debug, Clone, Copy)]
+pub struct Terms<'a> {
+    pub field_manager: &'a str,
+    /// Whether it takes our fields over from other managers, or is refused then.
+    pub takes_over: bool,
+    /// Whether the server only says what it would answer.
+    pub dry_run: bool,
+}
+
 /// The answer to an update.
 #[derive(Debug, Clone)]
 pub struct Updated {
@@ -71,12 +88,8 @@ impl Connection {
         body: &Value,
         field_manager: &str,
     ) -> Result<DynamicObject, Error> {
-        let mut body = body.clone();
-        if let Some(metadata) = body["metadata"].as_object_mut() {
-            metadata.remove("uid");
-        }
-        body["metadata"]["resourceVersion"] = json!(NO_VERSION);
-        self.apply(object, &body, field_manager, false).await
+        let terms = Terms { field_manager, takes_over: false, dry_run: false };
+        self.apply_on(object, None, body, terms).await.map(|applied| applied.object)
     }
 
     /// Server-side apply on the object as it was read. Takes our fields over
@@ -88,16 +101,48 @@ impl Connection {
         body: &Value,
         field_manager: &str,
     ) -> Result<Updated, Error> {
+        let terms = Terms { field_manager, takes_over: true, dry_run: false };
+        self.apply_on(object, Some(read), body, terms).await
+    }
+
+    /// Server-side apply on what was read: an object, or that there is none.
+    pub async fn apply_on(
+        &self,
+        object: &ObjectRef,
+        read: Option<&Version>,
+        body: &Value,
+        terms: Terms<'_>,
+    ) -> Result<Updated, Error> {
         let mut body = body.clone();
-        body["metadata"]["uid"] = json!(read.uid);
-        body["metadata"]["resourceVersion"] = json!(read.resource_version);
-        let refused = match self.apply(object, &body, field_manager, false).await {
+        match read {
+            Some(read) => {
+                body["metadata"]["uid"] = json!(read.uid);
+                body["metadata"]["resourceVersion"] = json!(read.resource_version);
+            }
+            None => {
+                if let Some(metadata) = body["metadata"].as_object_mut() {
+                    metadata.remove("uid");
+                }
+                body["metadata"]["resourceVersion"] = json!(NO_VERSION);
+            }
+        }
+        let refused = match self.apply(object, &body, terms, false).await {
             Ok(object) => return Ok(Updated { object, taken_over: Vec::new() }),
+            Err(error) if read.is_none() && error.to_string().contains(NO_CONDITIONS) => {
+                if let Some(metadata) = body["metadata"].as_object_mut() {
+                    metadata.remove("resourceVersion");
+                }
+                let object = self.apply(object, &body, terms, false).await?;
+                return Ok(Updated { object, taken_over: Vec::new() });
+            }
             Err(error) => error,
         };
         let Reason::FieldConflict(fields) = refused.reason() else { return Err(refused) };
+        if !terms.takes_over {
+            return Err(refused);
+        }
         let taken_over = fields.clone();
-        let object = self.apply(object, &body, field_manager, true).await?;
+        let object = self.apply(object, &body, terms, true).await?;
         Ok(Updated { object, taken_over })
     }
 
@@ -105,14 +150,15 @@ impl Connection {
         &self,
         object: &ObjectRef,
         body: &Value,
-        field_manager: &str,
+        terms: Terms<'_>,
         force: bool,
     ) -> Result<DynamicObject, Error> {
-        let mut parameters = PatchParams::apply(field_manager);
-        parameters.force = force;
+        let mut parameters = PatchParams::apply(terms.field_manager);
+        (parameters.force, parameters.dry_run) = (force, terms.dry_run);
         let api = self.api_of(object).await?;
         let answer = error::within(api.patch(&object.name, &parameters, &Patch::Apply(body))).await;
-        self.answer(&format!("apply {object}"), answer).await
+        let verb = if terms.dry_run { "try" } else { "apply" };
+        self.answer(&format!("{verb} {object}"), answer).await
     }
 
     /// Replaces the finalizers of the object as it was read. `None` if it is

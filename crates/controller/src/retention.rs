@@ -1,6 +1,6 @@
 //! The retention loop: removes events, histories, audit entries, plans, records of
-//! deletions and leaks, and faults of files that were kept long enough, and the middle of histories that are too
-//! long. What counts as work is one periodic task, which one
+//! deletions and leaks, reports of agents, and faults of files that were kept long enough, and
+//! the middle of histories and series of objects that are too long. What counts as work is one periodic task, which one
 //! replica claims at a time. The store's statements and the rules in
 //! `slipway_core::events::positions` decide what may be removed.
 //!
@@ -14,6 +14,7 @@ use async_trait::async_trait;
 use slipway_app::Context;
 use slipway_app::ports::store::Error;
 use slipway_core::broker::history::HISTORY_BOUNDS;
+use slipway_core::fleet::object::KEPT_OBJECTS;
 use slipway_durable::{EarlierClaims, Lease};
 
 use crate::driver::{Failure, Loop, Pacing};
@@ -27,7 +28,8 @@ pub struct Retention {
     /// Since the resource is gone.
     pub history: Duration,
     /// Since the entry was written, if its subject is gone; since a deletion was purged,
-    /// cancelled or restored, a leak was resolved, and a roll-out ended.
+    /// cancelled or restored, a leak was resolved, a roll-out ended, and an agent last repeated
+    /// a report.
     pub audit: Duration,
 }
 
@@ -49,6 +51,8 @@ struct Pruned {
     deletions: u64,
     rollouts: u64,
     file_faults: u64,
+    objects: u64,
+    reports: u64,
 }
 
 impl RetentionLoop {
@@ -68,6 +72,8 @@ impl RetentionLoop {
     const PLANS: u32 = 20;
     /// Roll-outs likewise.
     const ROLLOUTS: u32 = 5;
+    /// Stacks whose superseded objects one transaction looks for.
+    const STACKS: u32 = 200;
     /// How long the faults of a source are kept that nobody applies any more.
     const FAULTS: Duration = Duration::from_secs(30 * 24 * 3_600);
     /// The time that one batch may take; with less lease left, none starts.
@@ -128,6 +134,21 @@ impl RetentionLoop {
             match store.files.faults_prune(Self::FAULTS, Self::BATCH).await? {
                 0 => break,
                 removed => pruned.file_faults += removed,
+            }
+        }
+        let mut from = None;
+        while time_is_left() {
+            let step = store.fleet.object_prune(KEPT_OBJECTS, from, Self::STACKS).await?;
+            pruned.objects += step.removed;
+            from = step.next;
+            if from.is_none() {
+                break;
+            }
+        }
+        while time_is_left() {
+            match store.fleet.report_prune(self.retention.audit, Self::BATCH).await? {
+                0 => break,
+                removed => pruned.reports += removed,
             }
         }
         let mut after = None;

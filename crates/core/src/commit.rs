@@ -150,6 +150,13 @@ pub struct Commit {
 }
 
 impl Commit {
+    /// Adds the rows, events and entries of another one.
+    pub fn join(&mut self, other: Self) {
+        self.writes.extend(other.writes);
+        self.events.extend(other.events);
+        self.audit.extend(other.audit);
+    }
+
     /// The commit of a loop, under the mode that its permit was given under.
     /// Refuses a registry write and the beginning of a teardown without a permit. What a
     /// loop only observed needs none.

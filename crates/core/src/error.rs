@@ -121,12 +121,24 @@ closed_set!(
         DeploymentObjectNotFound => "deployment_object_not_found",
         /// The content has a Secret with values, and its generator takes none.
         SecretNotAccepted => "secret_not_accepted",
+        /// An agent would remove what it is to let go of.
+        KeepNotSupported => "keep_not_supported",
         /// The agent is not registered with the generator of the stack.
         TargetGeneratorMismatch => "target_generator_mismatch",
         /// The label, annotation, registration or target is there already.
         EntryExists => "entry_exists",
-        /// There is no such label, annotation, registration or target.
+        /// There is no such label, annotation, registration, target or report.
         EntryNotFound => "entry_not_found",
+        /// What Fleet's protocol answers for a name that is taken and an entry that exists.
+        UniqueViolation => "unique_violation",
+        /// A whole document was sent, and in it something that cannot be changed is not as it is.
+        FieldNotSettable => "field_not_settable",
+        /// The template has a label or an annotation that the stack does not have.
+        TemplateMismatch => "template_mismatch",
+        /// The template made no content from these parameters.
+        TemplateFailed => "template_failed",
+        /// The protocol has it, and this server does not.
+        NotOffered => "not_offered",
 
         ClusterNotFound => "cluster_not_found",
         BlueprintVersionNotFound => "blueprint_version_not_found",

@@ -21,7 +21,7 @@ use crate::broker::resource::Resource;
 use crate::broker::snapshot::{CredentialView, DeclareSnapshot, ProviderFacts, ResourceSnapshot};
 use crate::catalog::blueprint_version::{BlueprintVersion, Engine, InjectionStrategy, MeshRole};
 use crate::catalog::parameters::{Parameter, ParameterSchema, ParameterType, ParameterValues};
-use crate::deletion::record::{Deletion, DeletionState};
+use crate::deletion::record::{Deletion, DeletionState, StackFacts};
 use crate::ids::{
     BlueprintId, BlueprintVersionId, BootstrapTokenId, ClaimToken, CloudCredentialId, CloudId,
     ClusterId, DeletionId, NodeId, ProjectId, ProvisionedResourceId, ResourceId, Revision,
@@ -274,6 +274,7 @@ pub fn mk_deletion(snapshot: &ResourceSnapshot) -> Deletion {
         parent: None,
         cascade: false,
         resources: 1,
+        fleet: StackFacts::default(),
         revision: Revision::FIRST,
         requested_at: at(900),
         scheduled_for: None,

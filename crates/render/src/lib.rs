@@ -29,6 +29,7 @@ pub mod pair;
 pub mod provider_config;
 mod settings;
 pub mod shared;
+pub mod template;
 pub mod xrd;
 mod xrd_parameters;
 

@@ -89,12 +89,17 @@ pub(crate) const fn status(kind: ErrorKind, in_path: bool) -> StatusCode {
         | ErrorKind::VersionNeedsReplace
         | ErrorKind::SurgeNotAllowed
         | ErrorKind::PlanMismatch
+        | ErrorKind::KeepNotSupported
         | ErrorKind::SecretNotAccepted
         | ErrorKind::TargetGeneratorMismatch
+        | ErrorKind::FieldNotSettable
+        | ErrorKind::TemplateMismatch
+        | ErrorKind::TemplateFailed
         | ErrorKind::RegistrationInvalid => StatusCode::UNPROCESSABLE_ENTITY,
         ErrorKind::RevisionStale => StatusCode::PRECONDITION_FAILED,
         ErrorKind::HandleTaken
         | ErrorKind::NameTaken
+        | ErrorKind::UniqueViolation
         | ErrorKind::EntryExists
         | ErrorKind::ProjectNotEmpty
         | ErrorKind::CloudInUse
@@ -162,6 +167,7 @@ pub(crate) const fn status(kind: ErrorKind, in_path: bool) -> StatusCode {
         | ErrorKind::DatabaseReadOnly
         | ErrorKind::DatabaseFull
         | ErrorKind::PoolExhausted => StatusCode::SERVICE_UNAVAILABLE,
+        ErrorKind::NotOffered => StatusCode::NOT_IMPLEMENTED,
         ErrorKind::Internal => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }
@@ -262,6 +268,16 @@ pub(crate) async fn write_problem(request: Request, next: Next) -> Response {
     rejection.log();
     let problem = problem(&rejection, instance, correlation_id.unwrap_or_default());
     write_json(&mut response, MEDIA_TYPE, &problem);
+    response
+}
+
+/// Fleet's protocol has a code of its own for whatever has to be unique.
+pub(crate) fn compatible(mut response: Response) -> Response {
+    if let Some(rejection) = response.extensions_mut().get_mut::<Rejection>()
+        && matches!(rejection.refusal.kind, ErrorKind::NameTaken | ErrorKind::EntryExists)
+    {
+        rejection.refusal.kind = ErrorKind::UniqueViolation;
+    }
     response
 }
 

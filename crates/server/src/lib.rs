@@ -1,6 +1,6 @@
-//! HTTP. Three protocols: our API under `/api/v1` ([`routes`]), the node
-//! protocol under `/v1` ([`nodes`], with errors of its own), and probes and
-//! metrics for machines.
+//! HTTP. Our API under `/api/v1` ([`routes`]), in it Fleet's protocol
+//! ([`fleet`]), the node protocol under `/v1` ([`nodes`], with errors of its
+//! own), and probes and metrics for machines.
 //!
 //! This crate translates: a request into the call of one use-case, its result
 //! into a document, a refusal into a status. It decides nothing, keeps no state
@@ -28,6 +28,7 @@ mod catalog;
 mod deletion;
 mod events;
 mod files;
+mod fleet;
 mod nodes;
 mod operations;
 mod placement;

@@ -12,12 +12,11 @@ use slipway_core::error::{ErrorKind, Refusal};
 use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::error::{self, Rejection};
-use crate::rollouts;
 use crate::routes::{Guard, Route, guard};
 use crate::serve::refuse_overload;
 use crate::state::ServerState;
-use crate::{access, broker, catalog, deletion, events, files, nodes, operations, placement};
-use crate::{correlation, health, metrics, openapi};
+use crate::{access, broker, catalog, deletion, events, files, fleet, nodes, operations};
+use crate::{correlation, health, metrics, openapi, placement, rollouts};
 
 /// Every route of our API.
 pub static TABLE: LazyLock<Vec<Route>> = LazyLock::new(|| {
@@ -28,6 +27,7 @@ pub static TABLE: LazyLock<Vec<Route>> = LazyLock::new(|| {
         placement::rows(),
         deletion::rows(),
         rollouts::rows(),
+        fleet::rows(),
         access::rows(),
         events::rows(),
         files::rows(),

@@ -6,9 +6,9 @@ use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
-use slipway_agent::node::NodeOptions;
 use slipway_cli::{Exit, Output};
 
+use crate::agents::{ClusterArguments, DirectoryArguments};
 use crate::config::{InstallationArguments, Layer};
 
 /// Declare infrastructure and watch it come up; delete it and watch it leave
@@ -154,7 +154,8 @@ Examples:
         #[arg(value_enum)]
         about: Subject,
     },
-    /// Run an agent; started by an engine, seldom by a person.
+    /// Programs in clusters that deploy stacks: create, list, get, activate, deactivate, delete, rotate-key, label, annotate, events, prune-confirm; and run an agent: cluster, directory, node
+    #[command(subcommand, after_help = slipway_cli::EXIT_CODES)]
     Agent(Agent),
     #[command(flatten)]
     Client(slipway_cli::Command),
@@ -212,27 +213,36 @@ pub(crate) struct RestoreArguments {
     pub(crate) place: InstallationArguments,
 }
 
-#[derive(Debug, Args)]
-pub(crate) struct Agent {
-    #[command(subcommand)]
-    kind: AgentKind,
+/// What is below `agent`: the programs, and the commands of the client about Fleet's agents.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Agent {
+    #[command(flatten)]
+    Program(AgentProgram),
+    #[command(flatten)]
+    Client(slipway_cli::AgentCommand),
 }
 
+/// The agents that this binary is.
 #[derive(Debug, Subcommand)]
-enum AgentKind {
-    /// The node agent of one node directory.
+pub(crate) enum AgentProgram {
+    /// Bring stacks to a Kubernetes cluster, until it is ended.
+    #[command(after_help = "\
+Examples:
+  slipway agent cluster --server https://slipway.example.com --key-file agent.key
+  slipway agent cluster --server http://127.0.0.1:7700 --key-file agent.key --kubeconfig east.yaml --once")]
+    Cluster(ClusterArguments),
+    /// Bring stacks to a folder of manifests, until it is ended.
+    #[command(after_help = "\
+Examples:
+  slipway agent directory --server http://127.0.0.1:7700 --key-file agent.key --path ./manifests
+  slipway agent directory --server http://127.0.0.1:7700 --key-file agent.key --path ./manifests --once")]
+    Directory(DirectoryArguments),
+    /// The node agent of one node directory; an engine starts it.
     Node {
         /// The directory that an engine laid out.
         #[arg(long = "dir", value_name = "DIR")]
         directory: PathBuf,
     },
-}
-
-impl From<Agent> for NodeOptions {
-    fn from(agent: Agent) -> Self {
-        let AgentKind::Node { directory } = agent.kind;
-        Self { directory }
-    }
 }
 
 #[cfg(test)]

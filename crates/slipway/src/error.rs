@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
+use slipway_agent::fleet::Error as FleetError;
 use slipway_app::ports::substrate::Error as SubstrateError;
 use slipway_cli::Exit;
 use slipway_core::ErrorKind;
@@ -35,6 +36,8 @@ pub(crate) enum Error {
     Substrate(#[from] SubstrateError),
     #[error(transparent)]
     Agent(#[from] slipway_agent::node::Error),
+    #[error(transparent)]
+    FleetAgent(#[from] FleetError),
     #[error(
         "`{key}`: {path} cannot be made or written: {source}; let this user write it, or choose \
          another folder"
@@ -77,6 +80,12 @@ impl Error {
                 OpenError::InvalidUrl | OpenError::Directory(DirectoryError::Unusable { .. }),
             ) => Exit::Usage,
             Self::App(error) if error.kind() == ErrorKind::InvalidInput => Exit::Usage,
+            Self::FleetAgent(error) => match error {
+                error if error.is_usage() => Exit::Usage,
+                FleetError::Unavailable(_) => Exit::Unreachable,
+                FleetError::KeyRefused(_) => Exit::Unauthenticated,
+                _ => Exit::Refused,
+            },
             _ => Exit::Refused,
         }
     }
@@ -109,6 +118,7 @@ impl Error {
             Self::Substrate(SubstrateError::Conflict(_)) => "substrate_foreign",
             Self::Substrate(_) => "substrate_unusable",
             Self::Agent(_) => "agent_failed",
+            Self::FleetAgent(error) => error.code(),
             Self::FolderUnusable { .. } => "folder_unusable",
             Self::FileExists { .. } => "file_exists",
             Self::IsTheDatabase { .. } => "file_is_the_database",

@@ -2,6 +2,7 @@
 //! needs, and turns the outcome into an exit code.
 
 mod adapters;
+mod agents;
 mod arguments;
 mod config;
 mod doctor;
@@ -11,6 +12,7 @@ mod local;
 mod manual;
 mod metered_substrate;
 mod renderers;
+mod templates;
 mod up;
 
 use std::process::ExitCode;
@@ -19,7 +21,7 @@ use std::time::Duration;
 use clap::ArgMatches;
 use slipway_cli::{Exit, Output};
 
-use crate::arguments::{Arguments, Command};
+use crate::arguments::{Agent, Arguments, Command};
 use crate::error::Error;
 
 fn main() -> ExitCode {
@@ -27,13 +29,18 @@ fn main() -> ExitCode {
     if let Some(exit) = manual::complete(&words) {
         return exit;
     }
+    if words.get(1).is_some_and(|word| word == templates::ARGUMENT) {
+        return templates::run();
+    }
     let (matches, arguments) = match arguments::parse(&words) {
         Ok(parsed) => parsed,
         Err(exit) => return exit,
     };
     let runtime = match &arguments.command {
-        // A node agent is idle for months, so one thread is enough.
-        Command::Agent(_) => tokio::runtime::Builder::new_current_thread().enable_all().build(),
+        // An agent is idle for months, so one thread is enough.
+        Command::Agent(Agent::Program(_)) => {
+            tokio::runtime::Builder::new_current_thread().enable_all().build()
+        }
         _ => tokio::runtime::Builder::new_multi_thread().enable_all().build(),
     };
     match runtime {
@@ -54,10 +61,12 @@ async fn run(arguments: Arguments, matches: &ArgMatches) -> ExitCode {
     let output = arguments.client.output;
     let outcome = match arguments.command {
         Command::Up(layer) => up::up(layer, &arguments.client).await.map(|()| Exit::Success),
-        Command::Agent(agent) => {
-            adapters::log_to_stderr(config::LogFormat::Text);
-            let ended = slipway_agent::node::run(agent.into()).await;
-            ended.map(|()| Exit::Success).map_err(Error::from)
+        Command::Agent(Agent::Client(command)) => {
+            let command = slipway_cli::Command::Agent(command);
+            return slipway_cli::run(command, arguments.client, renderers::RENDERERS).await;
+        }
+        Command::Agent(Agent::Program(agent)) => {
+            agents::run(agent, &arguments.client).await.map(|()| Exit::Success)
         }
         Command::Client(command) => {
             return slipway_cli::run(command, arguments.client, renderers::RENDERERS).await;

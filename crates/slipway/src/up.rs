@@ -27,7 +27,7 @@ use slipway_app::broker::converge::{self, Engines};
 use slipway_app::context::{Settings, Wakes};
 use slipway_app::deletion::leaks::Finder;
 use slipway_app::permits::{ActionPermits, Permits};
-use slipway_app::ports::{Meter, Stores, Substrate};
+use slipway_app::ports::{Meter, Stores, Substrate, TemplateRenderer};
 use slipway_app::{Context, Error as AppError};
 use slipway_cli::{ClientOptions, Remembered};
 use slipway_controller::Shutdown;
@@ -44,6 +44,7 @@ use crate::adapters::{self, SystemClock, SystemEntropy};
 use crate::config::{Config, Layer};
 use crate::error::Error;
 use crate::metered_substrate::MeteredSubstrate;
+use crate::templates::Processes;
 
 /// Runs the control plane until a signal stops it.
 pub(crate) async fn up(layer: Box<Layer>, client: &ClientOptions) -> Result<(), Error> {
@@ -72,7 +73,9 @@ pub(crate) async fn up(layer: Box<Layer>, client: &ClientOptions) -> Result<(), 
     })
     .await?;
     let (metrics, meter) = Metrics::with_loops();
-    let context = context(&config, store.clone(), meter);
+    let program = std::env::current_exe().map_err(Error::io("find this program"))?;
+    let templates = Arc::new(Processes::new(program));
+    let context = context(&config, store.clone(), meter, templates);
     let wait = DatabaseWait::of(&config);
     let installation = wait
         .run(async || Ok(context.stores.operations.installation().await.map_err(AppError::from)?))
@@ -140,13 +143,19 @@ pub(crate) async fn up(layer: Box<Layer>, client: &ClientOptions) -> Result<(), 
     Ok(())
 }
 
-fn context(config: &Config, store: Stores, meter: Arc<dyn Meter>) -> Context {
+fn context(
+    config: &Config,
+    store: Stores,
+    meter: Arc<dyn Meter>,
+    templates: Arc<dyn TemplateRenderer>,
+) -> Context {
     Context {
         stores: store,
         clock: Arc::new(SystemClock),
         entropy: Arc::new(SystemEntropy),
         wakes: Wakes::default(),
         meter,
+        templates,
         settings: Settings {
             deadlines: config.deadlines,
             claimed_within: config.lease + config.reconcile_interval,

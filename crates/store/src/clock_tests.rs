@@ -75,10 +75,18 @@ const TIMES: &[(Role, &str, &[&str])] = &[
     (
         Role::Happened,
         "fleet_agents",
-        &["created_at", "updated_at", "deleted_at", "last_heartbeat", "k8s_reported_at"],
+        &[
+            "created_at",
+            "updated_at",
+            "deleted_at",
+            "last_heartbeat",
+            "k8s_reported_at",
+            "prune_refused_at",
+            "prune_confirmed_at",
+        ],
     ),
     // The order of objects is that of their numbers, which rise whatever the clock does.
-    (Role::Happened, "deployment_objects", &["submitted_at", "withdrawn_at"]),
+    (Role::Happened, "deployment_objects", &["submitted_at", "withdrawn_at", "erased_at"]),
     (Role::Happened, "fleet_labels", &["created_at"]),
     (Role::Happened, "fleet_annotations", &["created_at"]),
     (Role::Happened, "fleet_registrations", &["registered_at"]),

@@ -105,6 +105,12 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
     migration!(30, "catalog_composition_names", "0030_catalog_composition_names", min_reader: 30),
     migration!(31, "files_faults", "0031_files_faults", min_reader: 30),
     migration!(32, "fleet", "0032_fleet", min_reader: 30),
+    migration!(33, "fleet_prunes", "0033_fleet_prunes", min_reader: 30),
+    // Has markers that agents let go by, which an older reader would offer as any other, so that
+    // agents would remove everything.
+    migration!(34, "fleet_keep", "0034_fleet_keep", min_reader: 34),
+    // Brings an object to agents in order, which an older reader would offer to all at once.
+    migration!(35, "fleet_rollouts", "0035_fleet_rollouts", min_reader: 35),
 ];
 
 /// The first migration of every database that a development version made before

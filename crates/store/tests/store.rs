@@ -134,6 +134,36 @@ async fn postgres_bears_races_of_the_fleet() {
     Box::pin(testing::fleet_races(open_postgres(&database).await, ROUNDS)).await;
 }
 
+/// Sequences of the model of Fleet; a failure names the seed. `SLIPWAY_FLEET_SEED` is the first
+/// one, `SLIPWAY_FLEET_SEQUENCES` how many follow each other.
+const FLEETS: u64 = 6;
+
+async fn the_fleet_is_as_the_model_says(stores: Stores) {
+    let given = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    let begin = given("SLIPWAY_FLEET_SEED").unwrap_or(1);
+    let count = given("SLIPWAY_FLEET_SEQUENCES").unwrap_or(FLEETS);
+    let seeds: Vec<u64> = (begin..begin + count).collect();
+    let dice = |seed| {
+        let mut random = Random::new(seed);
+        Box::new(move |below| random.between(0, below)) as testing::Dice
+    };
+    Box::pin(testing::fleet_model(stores, &seeds, dice)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn sqlite_brings_clusters_to_what_is_desired() {
+    let sqlite = Sqlite::new();
+    the_fleet_is_as_the_model_says(sqlite.open().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn postgres_brings_clusters_to_what_is_desired() {
+    let Some(database) = postgres("fleet_model").await else {
+        return;
+    };
+    the_fleet_is_as_the_model_says(open_postgres(&database).await).await;
+}
+
 /// Sequences of the model of files; a failure names the seed.
 const FOLDERS: u64 = 3;
 

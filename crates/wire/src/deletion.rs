@@ -41,6 +41,10 @@ pub struct Deletion {
     /// How many there are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub member_count: Option<u64>,
+    /// Of stacks: the agents that hold or held them, and which of them removed them; the
+    /// first of them, and none in a list of deletions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub deliveries: Vec<AgentRemoval>,
     pub requested_at: String,
     /// When its grace ends. Nothing is touched before, and it can be cancelled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -203,6 +207,10 @@ pub struct PurgeDeletion {
     /// Purges although purge protection was on when it was deleted.
     #[serde(default)]
     pub despite_protection: bool,
+    /// Erases the content of stacks and templates before it answers, also while something
+    /// needs the rows; those go when nothing does. Implies `force`.
+    #[serde(default)]
+    pub now: bool,
 }
 
 /// What a purge removes for good.
@@ -325,6 +333,19 @@ pub struct DeletionMember {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     pub id: String,
+}
+
+/// How far one agent is with the removal of one stack.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct AgentRemoval {
+    pub agent: String,
+    pub agent_id: String,
+    pub stack: String,
+    pub stack_id: String,
+    /// When the agent said that it removed the stack; none while that is owed.
+    pub removed_at: Option<String>,
+    /// The agent is deleted, so nobody waits for it; a leak record says so.
+    pub agent_deleted: bool,
 }
 
 /// One leak.

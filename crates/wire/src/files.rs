@@ -365,3 +365,78 @@ pub struct ResourceSpec {
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub parameters: Map<String, Value>,
 }
+
+/// A program that submits stacks. The text of its key is shown once, by the apply that makes it.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct GeneratorSpec {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// Whether its objects may have Secrets with values; not if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accepts_secrets: Option<bool>,
+    /// How long what is deleted of it can be restored; as the settings of deletions say if not
+    /// given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retention_seconds: Option<u64>,
+}
+
+/// A text that objects are made from. A change makes a new version.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct TemplateSpec {
+    /// The generator that owns it; of the whole project if not given. It cannot change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generator: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// The text, in the language of Tera.
+    pub content: String,
+    /// The JSON Schema of its parameters; any parameters if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    pub parameters_schema: Option<Map<String, Value>>,
+}
+
+/// What a generator wants on clusters.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct StackSpec {
+    /// The generator that owns it. It cannot change.
+    pub generator: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// An agent with one of these labels gets it, if it is registered with the generator.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub labels: Option<Vec<String>>,
+    /// The same for an agent with one of these annotations.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub annotations: BTreeMap<String, String>,
+    /// The manifests, as one YAML text. `slipway apply` also takes a list of manifests. A new
+    /// object is submitted if the text differs from that of the newest one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub objects: Option<String>,
+    /// Instead of `objects`: a folder of manifests beside the file, which `slipway apply` reads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub folder: Option<String>,
+}
+
+/// A program that brings stacks to a cluster; its name is `NAME@CLUSTER`. The text of its key is
+/// shown once, by the apply that makes it.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct AgentSpec {
+    /// Whether it carries out what it is offered; not if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub active: Option<bool>,
+    /// The generators that it takes stacks of, by name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generators: Option<Vec<String>>,
+    /// Stacks that it gets whatever its labels are, by name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub targets: Option<Vec<String>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub labels: Option<Vec<String>>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub annotations: BTreeMap<String, String>,
+}

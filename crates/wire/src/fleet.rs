@@ -2,10 +2,12 @@
 //! not left out, and unknown fields ignored. Work orders, diagnostics and webhooks are not part of it.
 
 mod entities;
+mod prune;
 mod requests;
 mod status;
 
 pub use entities::*;
+pub use prune::*;
 pub use requests::*;
 pub use status::*;
 

@@ -24,6 +24,9 @@ pub struct RolloutStrategy {
     /// Label selectors: one wave for each, in this order; what none selects comes last.
     #[serde(default)]
     pub waves: Vec<String>,
+    /// Whether an agent on which an object is failing counts as not healthy; of stacks only.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub wait_for_health: bool,
 }
 
 /// `POST /api/v1/blueprints/{blueprint}/upgrade`.

@@ -1,16 +1,16 @@
 //! The node directory: its paths, its lock and atomic writes.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::fs;
+use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rustix::fs::{FlockOperation, Mode, OFlags, fcntl_lock};
-use rustix::io::Errno;
+use rustix::fs::{Mode, OFlags};
 
 use super::error::Error;
+use crate::files::{self, LifeLock};
 
 /// How often the agent checks whether its directory still exists.
 const POLL: Duration = Duration::from_millis(500);
@@ -95,7 +95,7 @@ impl Directory {
                 io::ErrorKind::NotFound.into(),
             ));
         }
-        write_file(&self.by_handle(path), content, mode).map_err(Error::file("write", path))
+        files::replace(&self.by_handle(path), content, mode).map_err(Error::file("write", path))
     }
 
     /// Creates a folder that only its owner can read.
@@ -117,72 +117,20 @@ impl Directory {
     }
 }
 
-fn write_file(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
-    let folder = path.parent().unwrap_or(Path::new("/"));
-    fs::create_dir_all(folder)?;
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(".new");
-    let temporary = folder.join(name);
-    // Created for the owner alone and widened afterwards, so that others can
-    // never read a secret, whatever the umask and whatever mode a file left by
-    // a crash had.
-    let _ = fs::remove_file(&temporary);
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
-    file.set_permissions(fs::Permissions::from_mode(mode))?;
-    file.write_all(content)?;
-    file.sync_all()?;
-    fs::rename(&temporary, path)?;
-    File::open(folder)?.sync_all()
-}
-
 /// `None` if there is no such file.
 pub(crate) fn read_if_there(path: &Path) -> Result<Option<Vec<u8>>, Error> {
-    match fs::read(path) {
-        Ok(content) => Ok(Some(content)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(Error::file("read", path)(error)),
-    }
+    files::read_if_there(path).map_err(Error::file("read", path))
 }
 
 pub(crate) fn remove_if_there(path: &Path) -> Result<(), Error> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(Error::file("remove", path)(error))
-        }
-        _ => Ok(()),
-    }
+    files::remove_if_there(path).map_err(Error::file("remove", path))
 }
 
 /// The right to be the agent of a directory, kept until the process ends.
-///
-/// It is a POSIX record lock, because the kernel reports which process has such
-/// a lock. Its one trap: the kernel drops it as soon as the process closes *any*
-/// descriptor of the file. So this crate opens the lock file here and nowhere
-/// else.
-#[derive(Debug)]
-pub(crate) struct LifeLock {
-    _file: File,
-}
-
-impl LifeLock {
-    pub(crate) fn take(directory: &Directory) -> Result<Self, Error> {
-        let path = directory.path().join("agent.lock");
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .open(&path)
-            .map_err(Error::file("open", &path))?;
-        match fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Self { _file: file }),
-            Err(Errno::AGAIN | Errno::ACCESS) => {
-                Err(Error::AlreadyRunning { directory: directory.path().to_owned() })
-            }
-            Err(error) => Err(Error::file("lock", &path)(error.into())),
-        }
-    }
+pub(crate) fn lock(directory: &Directory) -> Result<LifeLock, Error> {
+    let path = directory.path().join("agent.lock");
+    let lock = LifeLock::take(&path).map_err(Error::file("lock", &path))?;
+    lock.ok_or_else(|| Error::AlreadyRunning { directory: directory.path().to_owned() })
 }
 
 #[cfg(test)]
@@ -214,7 +162,7 @@ mod tests {
         assert!(directory.create_folder(&directory.state("")).is_err());
         // Also if the directory is removed between the check and the write.
         let target = directory.by_handle(&directory.state("identity.json"));
-        assert!(write_file(&target, b"{}", 0o600).is_err());
+        assert!(files::replace(&target, b"{}", 0o600).is_err());
         assert!(!path.exists());
     }
 

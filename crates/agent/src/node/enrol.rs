@@ -18,10 +18,10 @@ use super::directory::Directory;
 use super::error::Error;
 use super::identity::{Identity, public_key};
 use super::machine::BootMoment;
-use super::retry_delay::RetryDelay;
-use super::secret::StoredSecret;
 use super::status::{State, StatusFile};
 use super::user_data::{UserData, token_forget, token_read};
+use crate::retry_delay::RetryDelay;
+use crate::secret::StoredSecret;
 
 /// `None` if the document changed meanwhile and has to be read again.
 pub(crate) async fn enrol(

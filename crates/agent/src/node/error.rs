@@ -37,6 +37,12 @@ pub enum Error {
     Signals(io::Error),
 }
 
+impl From<getrandom::Error> for Error {
+    fn from(error: getrandom::Error) -> Self {
+        Self::Random(error.to_string())
+    }
+}
+
 impl Error {
     pub(crate) fn file(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();

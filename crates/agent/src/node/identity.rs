@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::directory::{Directory, read_if_there};
 use super::error::Error;
 use super::machine::BootMoment;
-use super::secret::StoredSecret;
+use crate::secret::StoredSecret;
 
 const KEY: &str = "key.pk8";
 const IDENTITY: &str = "identity.json";

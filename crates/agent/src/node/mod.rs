@@ -25,13 +25,11 @@ mod serve;
 
 mod client;
 mod contact;
-mod retry_delay;
 
 mod config;
 mod directory;
 mod identity;
 mod machine;
-mod secret;
 mod status;
 mod user_data;
 

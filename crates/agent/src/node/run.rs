@@ -9,7 +9,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::client::Client;
 use super::config::Config;
 use super::contact::Contact;
-use super::directory::{Directory, LifeLock};
+use super::directory::{Directory, lock};
 use super::enrol::enrol;
 use super::error::Error;
 use super::identity::Identity;
@@ -62,7 +62,7 @@ pub async fn run_until(
     told: impl Future<Output = ()>,
 ) -> Result<Ending, Error> {
     let directory = Directory::open(&options.directory)?;
-    let _lock = LifeLock::take(&directory)?;
+    let _lock = lock(&directory)?;
     let evidence = serde_json::json!(Evidence::collect()?).to_string();
     directory.write_atomically(&directory.evidence(), evidence.as_bytes(), 0o644)?;
 

@@ -14,8 +14,8 @@ use super::directory::Directory;
 use super::enrol;
 use super::error::Error;
 use super::identity::{Drained, Identity, Leaving};
-use super::retry_delay::{LONGEST, RetryDelay};
 use super::status::{State, StatusFile};
+use crate::retry_delay::{LONGEST, RetryDelay};
 
 pub(crate) async fn serve(
     directory: &Directory,
@@ -240,7 +240,7 @@ mod tests {
         };
         let identity = Identity {
             node_id: "n".to_owned(),
-            node_secret_key: crate::node::secret::StoredSecret::new("s"),
+            node_secret_key: crate::secret::StoredSecret::new("s"),
             enrolled_at,
         };
         work_left(&config, &identity).unwrap()

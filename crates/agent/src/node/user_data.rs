@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use super::directory::{Directory, read_if_there, remove_if_there};
 use super::error::Error;
-use super::secret::StoredSecret;
+use crate::secret::StoredSecret;
 
 pub(crate) const CONFIG_PATH: &str = "/etc/plexd/config.yaml";
 pub(crate) const TOKEN_PATH: &str = "/etc/plexd/bootstrap-token";

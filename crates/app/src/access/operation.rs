@@ -162,7 +162,13 @@ operations! {
     ControlResume           Admin    Installation "control.resume";
     WithheldRead                Viewer   Installation -;
 
+    // Whom a key speaks for.
+    FleetAuthenticate       Viewer   Shared       - [AGENT GENERATOR];
     FleetRead               Viewer   Project      - [AGENT GENERATOR];
+    // Generators, and what they own.
+    FleetOwnRead            Viewer   Project      - [GENERATOR];
+    // How all agents are doing.
+    FleetOverview           Viewer   Project      -;
     // Content may be more confidential than names.
     FleetObjectRead         Operator Project      - [AGENT GENERATOR];
     FleetGeneratorCreate    Admin    Project      "generator.create";
@@ -186,4 +192,5 @@ operations! {
     // What an agent says and is told is no change that somebody made.
     FleetOffer              Admin    Project      - [AGENT];
     FleetReport             Admin    Project      - [AGENT];
+    FleetPruneConfirm       Admin    Project      "agent.confirm_prune";
 }

@@ -141,7 +141,7 @@ pub async fn make(
         SubjectKind::Cluster => planner.row::<Cluster>(&id).await,
         SubjectKind::Label => planner.row::<LabelDefinition>(&id).await,
         SubjectKind::Generator => {
-            planner.row::<Generator>(&GeneratorKey::Leaving(GeneratorId::new(target.id))).await
+            planner.row::<Generator>(&GeneratorKey::Existing(GeneratorId::new(target.id))).await
         }
         SubjectKind::Stack => {
             planner.row::<Stack>(&StackKey::Existing(StackId::new(target.id))).await
@@ -169,7 +169,8 @@ impl Planner<'_> {
     fn input(&self) -> DoorInput {
         let reads = Reads::Everything { cascade: self.circumstances.ask.cascade };
         let caller = braked(self.context, self.caller);
-        DoorInput { reads, caller, ..self.context.settings.deletion.into() }
+        let cascade = self.circumstances.ask.cascade;
+        DoorInput { reads, caller, cascade, ..self.context.settings.deletion.into() }
     }
 
     async fn row<K: DeletableKind>(&self, key: &<K as StoredKind>::Key) -> Result<Plan, Error> {

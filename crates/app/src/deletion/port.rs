@@ -19,8 +19,8 @@ use slipway_core::deletion::request::DeletionSnapshot;
 use slipway_core::deletion::restore::{Renames, RestoreSnapshot};
 use slipway_core::deletion::settings::{DeletionSetting, SettingScope, SettingSnapshot};
 use slipway_core::ids::{
-    ApiKeyId, ClusterId, DeletionId, LeakRecordId, PlanId, ProjectId, ProvisionedResourceId,
-    ResourceId,
+    ApiKeyId, ClusterId, DeletionId, GeneratorId, LeakRecordId, PlanId, ProjectId,
+    ProvisionedResourceId, ResourceId,
 };
 use slipway_core::subject::{Subject, SubjectKind};
 use slipway_core::time::Timestamp;
@@ -73,6 +73,12 @@ pub struct DeletionFilter {
     pub requested_by: Option<String>,
     /// Only those that can be restored now.
     pub restorable: bool,
+    /// How the name of what is deleted begins.
+    pub name_prefix: Option<String>,
+    /// A label of Fleet that what is deleted has.
+    pub label: Option<String>,
+    /// Of a generator, its stacks and its templates.
+    pub generator: Option<GeneratorId>,
 }
 
 /// The deletions whose grace lasts.
@@ -94,6 +100,8 @@ pub struct PurgeBatch {
     pub is_left: bool,
     /// A freeze or observe-only withholds it.
     pub withheld: bool,
+    /// Something else still needs the rows: it is tried again later.
+    pub waits: bool,
 }
 
 /// Whose objects a report lists.
@@ -212,6 +220,14 @@ pub trait DeletionStore, intercepted by DeletionIntercept {
     /// Removes the next batch of a purging deletion: `limit` attempts with what hangs on
     /// them, then resources, then its target.
     async fn purge_batch(&self, id: DeletionId, limit: u32) -> Result<PurgeBatch, Error>;
+
+    /// Overwrites the next content of a purging deletion that erases, and removes what agents
+    /// said about it, `limit` rows of each table at most. Answers how many there were.
+    async fn purge_erase(&self, id: DeletionId, limit: u32) -> Result<u64, Error>;
+
+    /// Deletions that are done, of what belonged to the generator that this one deleted: the
+    /// generator cannot go before them.
+    async fn purge_before(&self, id: DeletionId) -> Result<Vec<DeletionId>, Error>;
 
     /// Removes records of deletions that ended, and leaks that were resolved, longer than
     /// `keep` ago, `limit` of each at most. Answers how many.

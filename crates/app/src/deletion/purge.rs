@@ -2,20 +2,23 @@
 
 use std::time::{Duration, Instant};
 
+use slipway_core::access::audit::Actor;
 use slipway_core::blocker::BlockerCode;
+use slipway_core::commit::Commit;
 use slipway_core::deletion::purge::{self, PurgeSnapshot, Trigger, Withheld};
 use slipway_core::deletion::record::{Deletion, DeletionState};
 use slipway_core::error::{ErrorKind, Refusal};
-use slipway_core::ids::DeletionId;
+use slipway_core::ids::{DeletionId, GeneratorId};
+use slipway_core::subject::SubjectKind;
 use slipway_core::text::Reason;
 
 use crate::access::authorise::{Caller, Operation, authorise};
 use crate::access::port::Owned;
 use crate::access::reach::{not_found, reach};
-use crate::deletion::port::{Members, PurgeCounts};
+use crate::deletion::port::{DeletionFilter, Members, PurgeCounts};
 use crate::deletion::request::wake;
 use crate::deletion::run::{Passed, Runner};
-use crate::ports::store;
+use crate::ports::store::{self, PAGE_MAX, Page};
 use crate::{Context, Error};
 
 /// Deletions that one pass looks at.
@@ -109,6 +112,9 @@ impl Runner {
                 passed.withheld = true;
                 return Ok(());
             }
+            if step.waits {
+                return store.purge_checked(id).await;
+            }
             passed.purged += 1;
             if !step.is_left {
                 let mut rule = |snapshot: &PurgeSnapshot| Ok(purge::end(snapshot, self.actor()));
@@ -136,6 +142,8 @@ pub struct PurgeOptions<'a> {
     pub reason: Option<&'a str>,
     /// Although purge protection covers it; needs a reason.
     pub despite_protection: bool,
+    /// Erases the content at once, also while something needs the rows.
+    pub now: bool,
 }
 
 /// What a purge removes, and what withholds it.
@@ -160,13 +168,18 @@ pub async fn purge(
     let actor = authorise(caller, Operation::DeletionPurge)?;
     let missing = || not_found(ErrorKind::DeletionNotFound, "deletion", id);
     reach(context, caller, Owned::Deletion(id), missing).await?;
-    let PurgeOptions { force, reason, despite_protection } = options;
+    let PurgeOptions { force, reason, despite_protection, now } = options;
+    let force = force || now;
     if reason.is_none() && force {
         let text = "say why it is purged before its retention ends; the audit keeps it";
         return Err(Refusal::invalid("reason", text).into());
     }
     let reason = Reason::parse(reason.unwrap_or("a count")).map_err(Refusal::from)?;
     let store = &context.stores.deletion;
+    let trigger = Trigger::ByHand { reason: &reason, despite_protection, now };
+    if force {
+        earlier(context, id, trigger, &actor).await?;
+    }
     // Counted first: the loop may remove everything at once.
     let counts = store.purge_counts(id).await?;
     let sample = store.deletion_members(id, SAMPLE).await?;
@@ -174,20 +187,128 @@ pub async fn purge(
     let mut rule = |snapshot: &PurgeSnapshot| {
         seen = Some((snapshot.deletion.clone(), snapshot.withheld(despite_protection)));
         match force {
-            true => purge::begin(
-                snapshot,
-                Trigger::ByHand { reason: &reason, despite_protection },
-                &actor,
-            ),
-            false => Ok(slipway_core::commit::Commit::default()),
+            true => purge::begin(snapshot, trigger, &actor),
+            false => Ok(Commit::default()),
         }
     };
     store.purge_decide(id, &mut rule).await?;
     let (before, withheld) = seen.ok_or_else(missing)?;
+    // Whoever asked for it is answered when the content is gone; if this process dies first,
+    // the loop goes on.
+    while now && store.purge_erase(id, BATCH).await? > 0 {}
     if force {
         wake(context).await;
     }
     let deletion = store.deletion_fetch(id).await?.unwrap_or(before);
     let withheld = if force { Vec::new() } else { withheld };
     Ok(PurgeReport { deletion, counts, sample, withheld })
+}
+
+/// Whatever was deleted of a generator before it goes before it: nobody could restore it without
+/// the generator. All of it may be purged, or nothing is.
+async fn earlier(
+    context: &Context,
+    id: DeletionId,
+    trigger: Trigger<'_>,
+    actor: &Actor,
+) -> Result<(), Error> {
+    let store = &context.stores.deletion;
+    let before = store.purge_before(id).await?;
+    for begins in [false, true] {
+        for id in &before {
+            let mut rule = |snapshot: &PurgeSnapshot| {
+                let commit = purge::begin(snapshot, trigger, actor)?;
+                Ok(if begins { commit } else { Commit::default() })
+            };
+            store.purge_decide(*id, &mut rule).await?;
+            while begins && store.purge_erase(*id, BATCH).await? > 0 {}
+        }
+    }
+    Ok(())
+}
+
+/// Which deletions a purge of many is about; those that are done.
+#[derive(Debug, Clone, Default)]
+pub struct PurgeFilter {
+    /// Name or id.
+    pub project: Option<String>,
+    pub generator: Option<GeneratorId>,
+    pub kind: Option<SubjectKind>,
+    pub name_prefix: Option<String>,
+    pub label: Option<String>,
+}
+
+/// What a purge of many found.
+#[derive(Debug, Clone, Default)]
+pub struct PurgedMany {
+    /// How many deletions fit.
+    pub found: u64,
+    /// The first of them, with what withholds their purge.
+    pub sample: Vec<(Deletion, Vec<Withheld>)>,
+    /// How many began to be purged.
+    pub begun: u64,
+}
+
+/// Deletions that a purge of many shows.
+const SHOWN: usize = 100;
+/// Deletions that one request purges.
+const MANY: u64 = 10_000;
+
+/// Purges the deletions that fit, such as those of test data; without `force` it only counts.
+/// What is withheld stays, and is shown.
+pub async fn purge_many(
+    context: &Context,
+    caller: &Caller,
+    filter: &PurgeFilter,
+    options: PurgeOptions<'_>,
+) -> Result<PurgedMany, Error> {
+    authorise(caller, Operation::DeletionPurge)?;
+    let PurgeFilter { project, generator, kind, name_prefix, label } = filter.clone();
+    if name_prefix.as_deref().unwrap_or_default().is_empty() && label.is_none() {
+        let problem = "is required, or `label`: a purge of many says which";
+        return Err(Refusal::invalid("name_prefix", problem).into());
+    }
+    if project.is_none() && generator.is_none() && caller.project.is_none() {
+        let problem = "is required, or `generator`: a purge of many stays within one of them";
+        return Err(Refusal::invalid("project", problem).into());
+    }
+    let filter = DeletionFilter {
+        own: caller.project,
+        project,
+        generator,
+        kind,
+        name_prefix,
+        label,
+        state: Some(DeletionState::Done),
+        ..DeletionFilter::default()
+    };
+    let store = &context.stores.deletion;
+    let mut many = PurgedMany::default();
+    let mut page = Page { after: None, limit: PAGE_MAX };
+    loop {
+        let listed = store.deletion_list(&filter, page).await?;
+        let last = listed.last().map(|deletion| deletion.id);
+        let is_full = listed.len() >= PAGE_MAX as usize;
+        for deletion in listed.into_iter() {
+            many.found += 1;
+            let withheld = match purge(context, caller, deletion.id, options).await {
+                Ok(report) => {
+                    many.begun += u64::from(options.force || options.now);
+                    report.withheld
+                }
+                Err(error) if error.kind() == ErrorKind::PurgeWithheld => {
+                    let message = error.to_string();
+                    vec![Withheld { code: ErrorKind::PurgeWithheld.code(), message }]
+                }
+                Err(error) => return Err(error),
+            };
+            if many.sample.len() < SHOWN {
+                many.sample.push((deletion, withheld));
+            }
+        }
+        match last {
+            Some(last) if is_full && many.found < MANY => page.after = Some(last),
+            _ => return Ok(many),
+        }
+    }
 }

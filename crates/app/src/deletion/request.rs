@@ -32,6 +32,8 @@ pub struct DeleteOptions<'a> {
     pub grace: Option<Duration>,
     /// Whether what is in it goes with it.
     pub cascade: bool,
+    /// Whether agents let go of what is deleted: of a stack or a generator.
+    pub keep: bool,
     /// An admin lets it pass the brake and the approval, and says why.
     pub break_glass: bool,
     /// What it has to take away, and nothing else.
@@ -54,6 +56,7 @@ impl DeleteOptions<'_> {
             expected: self.expected,
             grace: self.grace,
             cascade: self.cascade,
+            keep: self.keep,
             break_glass: self.break_glass,
             plan: self.plan,
         };
@@ -127,7 +130,7 @@ pub(crate) async fn wake(context: &Context) {
 
 /// The loops of this process, after something was marked or taken down.
 pub(crate) fn wake_loops(context: &Context) {
-    context.wakes.wake();
+    context.wakes.wake_offers();
     context.wakes.wake_placement();
     context.wakes.deletions.notify_one();
 }

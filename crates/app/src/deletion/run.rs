@@ -139,7 +139,7 @@ impl Runner {
             SubjectKind::Cluster => self.begin_row::<Cluster>(&target.to_string()).await,
             SubjectKind::Label => self.begin_row::<LabelDefinition>(&target.to_string()).await,
             SubjectKind::Generator => {
-                self.begin_row::<Generator>(&GeneratorKey::Leaving(GeneratorId::new(target))).await
+                self.begin_row::<Generator>(&GeneratorKey::Existing(GeneratorId::new(target))).await
             }
             SubjectKind::Stack => {
                 self.begin_row::<Stack>(&StackKey::Existing(StackId::new(target))).await

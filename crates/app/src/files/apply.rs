@@ -295,6 +295,7 @@ pub async fn release(
         labels: BTreeMap::new(),
         spec: Map::new(),
         versions: Vec::new(),
+        content: None,
         origin: String::new(),
     };
     let addresses = std::slice::from_ref(address);
@@ -476,7 +477,14 @@ fn allowed<T>(result: Result<T, Error>) -> Result<Option<T>, Error> {
 
 /// Somebody else wrote the object since it was read.
 fn was_overtaken(error: &Error) -> bool {
-    let kinds = [ErrorKind::RevisionStale, ErrorKind::NameTaken, ErrorKind::HandleTaken];
+    let kinds = [
+        ErrorKind::RevisionStale,
+        ErrorKind::NameTaken,
+        ErrorKind::HandleTaken,
+        // A label, registration or target that came or went.
+        ErrorKind::EntryExists,
+        ErrorKind::EntryNotFound,
+    ];
     kinds.contains(&error.kind())
 }
 

@@ -6,6 +6,7 @@ use slipway_core::catalog::blueprint::{PublishedVersion, SubmittedContent};
 use slipway_core::error::ErrorKind;
 use slipway_core::files::document::{Address, DocumentKind};
 use slipway_core::files::fields::{Change, Fields, Terms, flatten};
+use slipway_core::fleet::content::checksum;
 use slipway_core::ids::{DeletionId, ProjectId, Revision};
 use slipway_core::kind::Kind;
 use slipway_core::precondition::Expected;
@@ -25,6 +26,8 @@ pub struct Document {
     pub spec: Map<String, Value>,
     /// Of a blueprint.
     pub versions: Vec<Version>,
+    /// Of a stack.
+    pub content: Option<String>,
     /// Where it came from, such as the name of its file.
     pub origin: String,
 }
@@ -45,6 +48,14 @@ impl Document {
             (version_path(&version.content.version), Value::String(version.digest.clone()))
         });
         fields.extend(versions);
+        for name in SETS {
+            if let Some(Value::Array(items)) = fields.get_mut(&format!("spec.{name}")) {
+                items.sort_by(|one, other| one.as_str().cmp(&other.as_str()));
+                items.dedup();
+            }
+        }
+        let content = self.content.as_deref();
+        fields.extend(content.map(|text| (OBJECTS.to_owned(), shown(&checksum(text), text.len()))));
         fields
     }
 
@@ -60,7 +71,18 @@ impl Document {
 }
 
 /// The fields of a spec whose entries are fields of their own.
-pub const MAPS: &[&str] = &["endpoint", "parameters"];
+pub const MAPS: &[&str] = &["endpoint", "parameters", "annotations"];
+
+/// The lists of a spec whose order means nothing: they are fields in one order.
+const SETS: [&str; 3] = ["generators", "targets", "labels"];
+
+/// The field of the content of a stack.
+pub(super) const OBJECTS: &str = "spec.objects";
+
+/// Content as differences show it, which may be confidential.
+pub(super) fn shown(checksum: &str, bytes: usize) -> Value {
+    Value::String(format!("sha256:{checksum}, {bytes} bytes"))
+}
 
 pub(super) fn version_path(version: &str) -> String {
     format!("spec.versions.{version}")
@@ -85,6 +107,8 @@ pub struct Live {
     pub fields: Fields,
     /// Of a blueprint.
     pub versions: Vec<PublishedVersion>,
+    /// Of a stack that is shown.
+    pub content: Option<String>,
     /// A deletion of it is under way or scheduled.
     pub leaving: bool,
 }
@@ -109,6 +133,7 @@ impl Live {
             revision: Some(row.revision()),
             fields,
             versions: Vec::new(),
+            content: None,
             leaving: false,
         }
     }
@@ -122,6 +147,7 @@ impl Live {
             revision: None,
             fields,
             versions: Vec::new(),
+            content: None,
             leaving: false,
         }
     }
@@ -172,6 +198,12 @@ impl Desired<'_> {
         self.value(name).map(|value| value.as_str().unwrap_or_default())
     }
 
+    /// The description that something of Fleet gets, if it changes; `None` takes it away.
+    pub(super) fn description(&self) -> Option<Option<String>> {
+        let text = self.text("description")?;
+        Some(Some(text.to_owned()).filter(|text| !text.is_empty()))
+    }
+
     /// The id of the object, as use-cases take it.
     pub(super) fn id(&self) -> String {
         self.live.subject_id.to_string()
@@ -198,6 +230,11 @@ pub trait FileKind: Send + Sync {
     /// Those of these objects that exist and that the caller may see, by a few reads for all.
     async fn live(&self, by: Applier<'_>, wanted: &[Address]) -> Result<Vec<Live>, Error>;
 
+    /// Adds what only a document that is shown has.
+    async fn show(&self, _by: Applier<'_>, _live: &mut Live) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// Answers what only the answer to its creation has.
     async fn create(&self, by: Applier<'_>, document: &Document) -> Result<Option<Secret>, Error>;
 
@@ -220,7 +257,7 @@ pub trait FileKind: Send + Sync {
 
 /// The kind of a document.
 pub fn of(kind: DocumentKind) -> &'static dyn FileKind {
-    use super::kinds::{blueprint, catalog, credential, key, placement, resource};
+    use super::kinds::{blueprint, catalog, credential, fleet, key, placement, resource};
     match kind {
         DocumentKind::Label => &catalog::Labels,
         DocumentKind::Cloud => &catalog::Clouds,
@@ -232,5 +269,9 @@ pub fn of(kind: DocumentKind) -> &'static dyn FileKind {
         DocumentKind::Placement => &placement::Placements,
         DocumentKind::Key => &key::Keys,
         DocumentKind::Resource => &resource::Resources,
+        DocumentKind::Generator => &fleet::Generators,
+        DocumentKind::Template => &fleet::Templates,
+        DocumentKind::Stack => &fleet::Stacks,
+        DocumentKind::Agent => &fleet::Agents,
     }
 }

@@ -41,8 +41,11 @@ pub async fn documents(
         let of_kind = wanted.iter().filter(|address| address.kind == *kind);
         let of_kind: Vec<Address> = of_kind.cloned().collect();
         if !of_kind.is_empty() {
-            let live = kind::of(*kind).live(Applier { context, caller }, &of_kind).await?;
-            found.extend(live.into_iter().map(|live| (live.address.clone(), live)));
+            let (kind, by) = (kind::of(*kind), Applier { context, caller });
+            for mut live in kind.live(by, &of_kind).await? {
+                kind.show(by, &mut live).await?;
+                found.insert(live.address.clone(), live);
+            }
         }
     }
     Ok(wanted.iter().map(|address| found.get(address).cloned()).collect())

@@ -1,10 +1,12 @@
 //! Agents.
 
+use std::collections::BTreeSet;
+
 use slipway_core::access::idempotency::Request;
 use slipway_core::error::ErrorKind;
 use slipway_core::fleet::FleetName;
 use slipway_core::fleet::agent::{self, Agent, AgentChange, AgentSnapshot, NewAgent};
-use slipway_core::ids::{AgentId, DeletionId};
+use slipway_core::ids::{AgentId, DeletionId, GeneratorId};
 use slipway_core::precondition::Expected;
 use slipway_core::secret::Secret;
 
@@ -49,34 +51,42 @@ pub struct CreateAgent {
     pub project: Option<String>,
     pub name: String,
     pub cluster_name: String,
+    /// It registers with these.
+    pub generators: BTreeSet<GeneratorId>,
 }
 
+/// With its key, whose text only this answer has.
 pub async fn create(
     context: &Context,
     caller: &Caller,
     input: CreateAgent,
     request: Option<Request>,
-) -> Result<AgentId, Error> {
+) -> Result<(AgentId, Secret), Error> {
     let actor = authorise(caller, Operation::FleetAgentCreate)?;
     let project = principal::project(caller, input.project);
     check("project", &project)?;
+    let registered = input.generators.iter();
     let new = NewAgent {
         id: AgentId::new(context.entropy.uuid()),
         name: FleetName::parse("name", &input.name)?,
         cluster_name: FleetName::parse("cluster_name", &input.cluster_name)?,
+        registrations: registered.map(|id| (context.entropy.uuid(), *id)).collect(),
     };
+    let (text, first) = principal::draw_key(context, Principal::Agent(new.id))?;
     let key = AgentKey::New {
         project,
         name: new.name.to_string(),
         cluster_name: new.cluster_name.to_string(),
+        generators: input.generators,
     };
     let rule = |snapshot: &AgentSnapshot| {
-        let reached = snapshot.project.filter(|project| caller.reaches(*project));
-        agent::create(&AgentSnapshot { project: reached, ..snapshot.clone() }, &new, &actor)
+        let project = snapshot.project.filter(|project| caller.reaches(*project));
+        let made = agent::create(&AgentSnapshot { project, ..snapshot.clone() }, &new, &actor)?;
+        principal::with_key(made, &first, project, snapshot.now, &actor)
     };
     let id = kind::create::<Agent>(context, request, new.id, &key, rule).await?;
-    context.wakes.wake();
-    Ok(id)
+    context.wakes.wake_offers();
+    Ok((id, text))
 }
 
 /// A generator does not see agents one by one, since which of them are registered with it

@@ -1,12 +1,14 @@
 //! Generators.
 
+use std::time::Duration;
+
 use slipway_core::access::api_key::Principal;
 use slipway_core::access::idempotency::Request;
 use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::fleet::generator::{
     self, Generator, GeneratorChange, GeneratorSnapshot, NewGenerator,
 };
-use slipway_core::fleet::{FleetName, text};
+use slipway_core::fleet::{FleetName, text as texts};
 use slipway_core::ids::{DeletionId, GeneratorId};
 use slipway_core::precondition::Expected;
 use slipway_core::secret::Secret;
@@ -25,7 +27,7 @@ impl StoredKind for Generator {
     type Key = GeneratorKey;
     type Snapshot = GeneratorSnapshot;
     type Filter = FleetFilter;
-    const READ: Operation = Operation::FleetRead;
+    const READ: Operation = Operation::FleetOwnRead;
 
     fn store(stores: &Stores) -> &dyn KindStore<Self> {
         &*stores.fleet
@@ -48,31 +50,37 @@ pub struct CreateGenerator {
     pub name: String,
     pub description: Option<String>,
     pub accepts_secrets: bool,
+    pub retention: Option<Duration>,
 }
 
+/// With its key, whose text only this answer has.
 pub async fn create(
     context: &Context,
     caller: &Caller,
     input: CreateGenerator,
     request: Option<Request>,
-) -> Result<GeneratorId, Error> {
+) -> Result<(GeneratorId, Secret), Error> {
     let actor = authorise(caller, Operation::FleetGeneratorCreate)?;
     let project = principal::project(caller, input.project);
     check("project", &project)?;
     let new = NewGenerator {
         id: GeneratorId::new(context.entropy.uuid()),
         name: FleetName::parse("name", &input.name)?,
-        description: input.description.as_deref().map(text::description).transpose()?,
+        description: input.description.as_deref().map(texts::description).transpose()?,
         accepts_secrets: input.accepts_secrets,
+        retention: input.retention,
     };
+    let (text, first) = principal::draw_key(context, Principal::Generator(new.id))?;
     let key = GeneratorKey::New { project, name: new.name.to_string() };
     let rule = |snapshot: &GeneratorSnapshot| {
-        let reached = snapshot.project.filter(|project| caller.reaches(*project));
-        generator::create(&GeneratorSnapshot { project: reached, ..snapshot.clone() }, &new, &actor)
+        let project = snapshot.project.filter(|project| caller.reaches(*project));
+        let reached = GeneratorSnapshot { project, ..snapshot.clone() };
+        let made = generator::create(&reached, &new, &actor)?;
+        principal::with_key(made, &first, project, snapshot.now, &actor)
     };
     let id = kind::create::<Generator>(context, request, new.id, &key, rule).await?;
     context.wakes.wake();
-    Ok(id)
+    Ok((id, text))
 }
 
 pub async fn fetch(
@@ -94,7 +102,7 @@ pub async fn list(
     kind::list(context, caller, &FleetFilter { project, ..filter.clone() }, page).await
 }
 
-/// A generator cannot let Secrets in by itself.
+/// A generator neither lets Secrets in by itself nor says how long it is kept.
 pub async fn update(
     context: &Context,
     caller: &Caller,
@@ -105,10 +113,12 @@ pub async fn update(
     let actor = authorise(caller, Operation::FleetGeneratorUpdate)?;
     let before = fetch(context, caller, id, false).await?;
     let opens = change.accepts_secrets.is_some_and(|accepts| accepts != before.accepts_secrets);
-    if opens && caller.principal != Principal::Holder {
-        let message = "a generator does not change `accepts_secrets` itself; ask an admin";
-        let refusal = Refusal::new(ErrorKind::Forbidden, message);
-        return Err(refusal.at("accepts_secrets").into());
+    let keeps = change.retention.is_some_and(|retention| retention != before.retention);
+    for (changes, field) in [(opens, "accepts_secrets"), (keeps, "retention")] {
+        if changes && caller.principal != Principal::Holder {
+            let message = format!("a generator does not change `{field}` itself; ask an admin");
+            return Err(Refusal::new(ErrorKind::Forbidden, message).at(field).into());
+        }
     }
     let mut rule = |snapshot: &_| generator::update(snapshot, change, expected, &actor);
     let store = context.stores.kind::<Generator>();
@@ -124,7 +134,7 @@ pub async fn delete(
 ) -> Result<DeletionId, Error> {
     authorise(caller, Operation::FleetGeneratorDelete)?;
     fetch(context, caller, id, false).await?;
-    request::delete::<Generator>(context, caller, &GeneratorKey::Leaving(id), options).await
+    request::delete::<Generator>(context, caller, &GeneratorKey::Existing(id), options).await
 }
 
 /// The text of its key, which replaces the one before.

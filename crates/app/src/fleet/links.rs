@@ -24,6 +24,7 @@ pub async fn register(
     let id = context.entropy.uuid();
     let mut rule = |snapshot: &RegistrationSnapshot| links::register(snapshot, id, &actor);
     context.stores.fleet.decide_registration(agent, generator, &mut rule).await?;
+    context.wakes.wake_offers();
     Ok(id)
 }
 
@@ -37,7 +38,9 @@ pub async fn unregister(
     let actor = authorise(caller, Operation::FleetAgentRegister)?;
     agents::fetch(context, caller, agent, false).await?;
     let mut rule = |snapshot: &RegistrationSnapshot| links::unregister(snapshot, &actor);
-    Ok(context.stores.fleet.decide_registration(agent, generator, &mut rule).await?)
+    context.stores.fleet.decide_registration(agent, generator, &mut rule).await?;
+    context.wakes.wake_offers();
+    Ok(())
 }
 
 pub async fn registrations_of_agent(
@@ -90,6 +93,7 @@ pub async fn target(
         links::target(snapshot, id, &actor)
     };
     context.stores.fleet.decide_target(agent, stack, &mut rule).await?;
+    context.wakes.wake_offers();
     Ok(id)
 }
 
@@ -107,7 +111,9 @@ pub async fn untarget(
         reached(snapshot)?;
         links::untarget(snapshot, &actor)
     };
-    Ok(context.stores.fleet.decide_target(agent, stack, &mut rule).await?)
+    context.stores.fleet.decide_target(agent, stack, &mut rule).await?;
+    context.wakes.wake_offers();
+    Ok(())
 }
 
 pub async fn targets(

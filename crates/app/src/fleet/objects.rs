@@ -2,7 +2,7 @@
 
 use slipway_core::access::api_key::Principal;
 use slipway_core::access::idempotency::Request;
-use slipway_core::error::ErrorKind;
+use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::fleet::object::{self, DeploymentObject, ObjectSnapshot, Submitted};
 use slipway_core::fleet::offer::Candidate;
 use slipway_core::ids::{DeploymentObjectId, StackId};
@@ -12,6 +12,7 @@ use crate::access::authorise::{Caller, Operation, authorise};
 use crate::access::idempotency::{bind, record};
 use crate::access::reach::not_found;
 use crate::ports::store::Page;
+use crate::rollouts::run;
 use crate::{Context, Error};
 
 /// Content, or a marker, which has none.
@@ -32,7 +33,36 @@ pub async fn submit(
         Ok(bind(commit, record.as_ref()))
     };
     context.stores.fleet.decide_object(stack, None, &mut rule).await?;
-    context.wakes.wake();
+    run::wake(context).await;
+    context.wakes.wake_offers();
+    Ok(id)
+}
+
+/// Submits the content of an older object of the stack again, as a new object: with a strategy
+/// it is rolled out like any other.
+pub async fn roll_back(
+    context: &Context,
+    caller: &Caller,
+    stack: StackId,
+    sequence: i64,
+) -> Result<DeploymentObjectId, Error> {
+    let actor = authorise(caller, Operation::FleetObjectSubmit)?;
+    stacks::fetch(context, caller, stack, false).await?;
+    let page = Page { after: Some(sequence.saturating_sub(1)), limit: 1 };
+    let found = context.stores.fleet.object_list(stack, page).await?;
+    let Some(original) = found.into_iter().find(|one| one.sequence == sequence) else {
+        let message = format!(
+            "the stack has no object {sequence}, or it is not kept any more; the list of its objects has those that are"
+        );
+        let refusal = Refusal::new(ErrorKind::DeploymentObjectNotFound, message);
+        return Err(refusal.at("sequence_id").into());
+    };
+    let id = DeploymentObjectId::new(context.entropy.uuid());
+    let mut rule =
+        |snapshot: &ObjectSnapshot| object::submit(snapshot, id, &Submitted::Again, &actor);
+    context.stores.fleet.decide_object(stack, Some(original.id), &mut rule).await?;
+    run::wake(context).await;
+    context.wakes.wake_offers();
     Ok(id)
 }
 
@@ -47,7 +77,7 @@ pub async fn withdraw(
     let successor = DeploymentObjectId::new(context.entropy.uuid());
     let mut rule = |snapshot: &ObjectSnapshot| object::withdraw(snapshot, successor, &actor);
     context.stores.fleet.decide_object(found.stack_id, Some(id), &mut rule).await?;
-    context.wakes.wake();
+    context.wakes.wake_offers();
     Ok(())
 }
 
@@ -64,10 +94,7 @@ pub async fn fetch(
     if let Principal::Agent(agent) = caller.principal {
         let offer = context.stores.fleet.offer_read(agent).await?;
         let own = found.agent_id.is_none_or(|only| only == agent);
-        let known = |one: &Candidate| {
-            one.stack_id == found.stack_id
-                && (one.held.is_some() || (one.is_live && one.legs.is_associated()))
-        };
+        let known = |one: &Candidate| one.stack_id == found.stack_id && one.is_known();
         return if own && offer.candidates.iter().any(known) { Ok(found) } else { Err(missing()) };
     }
     match stacks::fetch(context, caller, found.stack_id, true).await {

@@ -2,12 +2,19 @@
 //!
 //! Locks are taken in the order project, agent, generator, stack, template.
 
+use std::collections::BTreeSet;
+use std::time::Duration;
+
 use slipway_core::fleet::agent::{Agent, ClusterHealth};
 use slipway_core::fleet::generator::Generator;
 use slipway_core::fleet::links::{Registration, RegistrationSnapshot, Target, TargetSnapshot};
 use slipway_core::fleet::object::{DeploymentObject, ObjectSnapshot};
 use slipway_core::fleet::offer::{Delivery, OfferSnapshot};
+use slipway_core::fleet::overview::{AgentOverview, ObjectHealthCount};
+use slipway_core::fleet::progress::{Pair, StackCounts};
+use slipway_core::fleet::prune::{PruneRefusal, PruneSnapshot, RefusedPrune};
 use slipway_core::fleet::report::{NewReport, ObjectHealth, Report};
+use slipway_core::fleet::rollout::MemberFact;
 use slipway_core::fleet::stack::Stack;
 use slipway_core::fleet::tags::{Annotation, Label, TagSnapshot};
 use slipway_core::fleet::template::Template;
@@ -15,6 +22,7 @@ use slipway_core::ids::{
     AgentId, DeletionId, DeploymentObjectId, GeneratorId, ProjectId, StackId, TemplateId,
 };
 use slipway_core::subject::Subject;
+use slipway_core::time::Timestamp;
 use uuid::Uuid;
 
 use crate::ports::store::{Error, Page, Rule};
@@ -28,8 +36,6 @@ pub enum GeneratorKey {
         name: String,
     },
     Existing(GeneratorId),
-    /// Also locks and loads what goes with it.
-    Leaving(GeneratorId),
 }
 
 /// Which stack a decision is about.
@@ -61,6 +67,8 @@ pub enum AgentKey {
         project: String,
         name: String,
         cluster_name: String,
+        /// Those that it registers with, in the order of their ids.
+        generators: BTreeSet<GeneratorId>,
     },
     Existing(AgentId),
     /// Also loads what it holds.
@@ -77,6 +85,38 @@ pub struct FleetFilter {
     /// Of agents.
     pub cluster_name: Option<String>,
     pub show_deleted: bool,
+}
+
+/// Superseded objects that were removed, and the stack after which to go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PrunedObjects {
+    pub removed: u64,
+    pub next: Option<StackId>,
+}
+
+/// A registration or a target, by the name of the generator or the stack.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LinkName {
+    pub agent_id: AgentId,
+    pub is_target: bool,
+    pub name: String,
+}
+
+/// The newest object of a stack, without its content.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ObjectHead {
+    pub stack_id: StackId,
+    pub object_id: DeploymentObjectId,
+    pub checksum: String,
+    pub bytes: usize,
+    pub is_marker: bool,
+}
+
+/// Whose pairs of agent and stack are listed.
+#[derive(Debug, Clone, Copy)]
+pub enum PairsOf {
+    Agent(AgentId),
+    Stack(StackId),
 }
 
 port! {
@@ -158,13 +198,32 @@ pub trait FleetStore of (Generator, Stack, Template, Agent), intercepted by Flee
         rule: &mut Rule<'_, OfferSnapshot>,
     ) -> Result<(), Error>;
 
+    /// What is known of agents about the newest object of a stack, and the time.
+    async fn rollout_facts(
+        &self,
+        stack: StackId,
+        agents: &[AgentId],
+    ) -> Result<(Timestamp, Vec<MemberFact>), Error>;
+
     /// Records a report about an object that the agent was offered, and ends the holding if
     /// the agent carried out the marker that it was offered last. `None` if it was not offered
     /// the object.
     async fn report_record(&self, report: &NewReport) -> Result<Option<Report>, Error>;
 
-    /// Newest first.
-    async fn report_list(&self, agent: Option<AgentId>, limit: u32) -> Result<Vec<Report>, Error>;
+    /// Newest first; of one agent, of those of a project, or of all.
+    async fn report_list(
+        &self,
+        agent: Option<AgentId>,
+        project: Option<ProjectId>,
+        limit: u32,
+    ) -> Result<Vec<Report>, Error>;
+
+    /// One report, unless its agent is outside this project or deleted.
+    async fn report_fetch(
+        &self,
+        id: Uuid,
+        within: Option<ProjectId>,
+    ) -> Result<Option<Report>, Error>;
 
     /// Replaces the health of objects that their agent was offered; the others are left out.
     /// Answers how many there were.
@@ -172,12 +231,68 @@ pub trait FleetStore of (Generator, Stack, Template, Agent), intercepted by Flee
 
     async fn health_list(&self, object: DeploymentObjectId) -> Result<Vec<ObjectHealth>, Error>;
 
-    /// `false` if there is no such live agent.
+    /// `false` if there is no such live agent. What it can do is what it said last.
     async fn heartbeat_record(
         &self,
         agent: AgentId,
         cluster: Option<ClusterHealth>,
+        can_keep: bool,
     ) -> Result<bool, Error>;
+
+    /// The labels of all of these.
+    async fn labels_of(&self, owners: &[Uuid]) -> Result<Vec<Label>, Error>;
+
+    async fn annotations_of(&self, owners: &[Uuid]) -> Result<Vec<Annotation>, Error>;
+
+    /// The registrations and targets of these agents, of live generators and stacks.
+    async fn links_of(&self, agents: &[Uuid]) -> Result<Vec<LinkName>, Error>;
+
+    /// The newest object of each of these stacks for all agents that nobody withdrew.
+    async fn heads_of(&self, stacks: &[Uuid]) -> Result<Vec<ObjectHead>, Error>;
+
+    /// Every stack that an agent is connected with or holds, or every live agent that holds a
+    /// stack or that anything connects with it, the registration alone included.
+    async fn pair_list(&self, of: PairsOf, limit: u32) -> Result<Vec<Pair>, Error>;
+
+    /// The live stacks of a generator, and the deleted ones that somebody holds.
+    async fn stack_counts(&self, of: GeneratorId, limit: u32) -> Result<Vec<StackCounts>, Error>;
+
+    /// The live agents of a project, one of them, or all, with what each still has to do.
+    async fn agent_overview(
+        &self,
+        project: Option<ProjectId>,
+        agent: Option<AgentId>,
+    ) -> Result<Vec<AgentOverview>, Error>;
+
+    /// The live stacks that an agent is to have.
+    async fn agent_stacks(&self, agent: AgentId) -> Result<Vec<Stack>, Error>;
+
+    /// The objects of a stack that agents see, the newest first.
+    async fn stack_health(&self, stack: StackId) -> Result<Vec<ObjectHealthCount>, Error>;
+
+    /// Records what an agent would remove and did not; `false` if there is no such live agent.
+    async fn prune_refuse(&self, agent: AgentId, refusal: &PruneRefusal) -> Result<bool, Error>;
+
+    async fn prune_fetch(&self, agent: AgentId) -> Result<Option<RefusedPrune>, Error>;
+
+    /// The agent locked, with what it refused last.
+    async fn decide_prune(
+        &self,
+        agent: AgentId,
+        rule: &mut Rule<'_, PruneSnapshot>,
+    ) -> Result<(), Error>;
+
+    /// Removes superseded objects of the next `limit` live stacks after this one, with what
+    /// agents said about them; the `keep` newest of each stack stay, and what is needed.
+    async fn object_prune(
+        &self,
+        keep: u32,
+        after: Option<StackId>,
+        limit: u32,
+    ) -> Result<PrunedObjects, Error>;
+
+    /// Removes reports that were last repeated longer than `keep` ago, `limit` at most.
+    async fn report_prune(&self, keep: Duration, limit: u32) -> Result<u64, Error>;
 
     /// How far agents are with the removal of the stacks of a deletion.
     async fn delivery_list(&self, deletion: DeletionId, limit: u32) -> Result<Vec<Delivery>, Error>;

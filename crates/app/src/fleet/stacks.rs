@@ -6,6 +6,7 @@ use slipway_core::fleet::stack::{self, NewStack, Stack, StackChange, StackSnapsh
 use slipway_core::fleet::{FleetName, text};
 use slipway_core::ids::{DeletionId, GeneratorId, StackId};
 use slipway_core::precondition::Expected;
+use slipway_core::rollouts::record::Strategy;
 
 use super::port::{FleetFilter, StackKey};
 use super::principal::owns;
@@ -20,7 +21,7 @@ impl StoredKind for Stack {
     type Key = StackKey;
     type Snapshot = StackSnapshot;
     type Filter = FleetFilter;
-    const READ: Operation = Operation::FleetRead;
+    const READ: Operation = Operation::FleetOwnRead;
 
     fn store(stores: &Stores) -> &dyn KindStore<Self> {
         &*stores.fleet
@@ -64,7 +65,7 @@ pub async fn create(
         stack::create(&StackSnapshot { generator, ..snapshot.clone() }, &new, &actor)
     };
     let id = kind::create::<Stack>(context, request, new.id, &key, rule).await?;
-    context.wakes.wake();
+    context.wakes.wake_offers();
     Ok(id)
 }
 
@@ -110,4 +111,17 @@ pub async fn delete(
     authorise(caller, Operation::FleetStackDelete)?;
     fetch(context, caller, id, false).await?;
     request::delete::<Stack>(context, caller, &StackKey::Existing(id), options).await
+}
+
+/// How the objects of the stack are rolled out from the next one on; `None` brings each to all
+/// agents at once.
+pub async fn set_strategy(
+    context: &Context,
+    caller: &Caller,
+    id: StackId,
+    strategy: Option<Strategy>,
+    expected: Expected,
+) -> Result<(), Error> {
+    let change = StackChange { strategy: Some(strategy), ..StackChange::default() };
+    update(context, caller, id, &change, expected).await
 }

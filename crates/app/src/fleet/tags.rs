@@ -8,8 +8,8 @@ use slipway_core::subject::{Subject, SubjectKind};
 use slipway_core::time::Timestamp;
 use uuid::Uuid;
 
-use super::{agents, stacks, templates};
-use crate::access::authorise::{Caller, Operation, authorise};
+use super::{agents, offers, stacks, templates};
+use crate::access::authorise::{Caller, Operation, Principal, authorise};
 use crate::{Context, Error};
 
 /// Whoever may see the owner sees what it is tagged with.
@@ -19,7 +19,11 @@ async fn seen(context: &Context, caller: &Caller, owner: Subject) -> Result<(), 
             agents::fetch(context, caller, AgentId::new(owner.id), false).await?;
         }
         SubjectKind::Stack => {
-            stacks::fetch(context, caller, StackId::new(owner.id), false).await?;
+            let id = StackId::new(owner.id);
+            if let Principal::Agent(agent) = caller.principal {
+                return offers::known(context, agent, id).await;
+            }
+            stacks::fetch(context, caller, id, false).await?;
         }
         _ => {
             templates::fetch(context, caller, TemplateId::new(owner.id), false).await?;
@@ -52,6 +56,7 @@ pub async fn add_label(
         tags::add(snapshot, &Label { created_at: snapshot.now, ..new.clone() }, &actor)
     };
     context.stores.fleet.decide_label(owner, &new.label, &mut rule).await?;
+    context.wakes.wake_offers();
     Ok(id)
 }
 
@@ -63,7 +68,9 @@ pub async fn remove_label(
 ) -> Result<(), Error> {
     let actor = changing(context, caller, owner).await?;
     let mut rule = |snapshot: &TagSnapshot<Label>| tags::remove(snapshot, owner, label, &actor);
-    Ok(context.stores.fleet.decide_label(owner, label, &mut rule).await?)
+    context.stores.fleet.decide_label(owner, label, &mut rule).await?;
+    context.wakes.wake_offers();
+    Ok(())
 }
 
 pub async fn labels(
@@ -89,6 +96,7 @@ pub async fn add_annotation(
         tags::add(snapshot, &Annotation { created_at: snapshot.now, ..new.clone() }, &actor)
     };
     context.stores.fleet.decide_annotation(owner, &new.key, &mut rule).await?;
+    context.wakes.wake_offers();
     Ok(id)
 }
 
@@ -100,7 +108,9 @@ pub async fn remove_annotation(
 ) -> Result<(), Error> {
     let actor = changing(context, caller, owner).await?;
     let mut rule = |snapshot: &TagSnapshot<Annotation>| tags::remove(snapshot, owner, key, &actor);
-    Ok(context.stores.fleet.decide_annotation(owner, key, &mut rule).await?)
+    context.stores.fleet.decide_annotation(owner, key, &mut rule).await?;
+    context.wakes.wake_offers();
+    Ok(())
 }
 
 pub async fn annotations(

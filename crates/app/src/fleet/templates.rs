@@ -1,20 +1,23 @@
 //! Templates and their versions.
 
+use serde_json::Value;
 use slipway_core::access::idempotency::Request;
-use slipway_core::error::ErrorKind;
+use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::fleet::generator::Generator;
 use slipway_core::fleet::template::{self, NewTemplate, Template, TemplateSnapshot, TemplateText};
 use slipway_core::fleet::{FleetName, text};
-use slipway_core::ids::{DeletionId, GeneratorId, TemplateId};
+use slipway_core::ids::{DeletionId, DeploymentObjectId, GeneratorId, StackId, TemplateId};
 use slipway_core::precondition::Expected;
 
 use super::port::{FleetFilter, TemplateKey, TemplateOwner};
 use super::principal::{self, owns};
+use super::{objects, stacks};
 use crate::access::authorise::{Caller, Operation, Principal, authorise};
 use crate::access::reach::not_found;
 use crate::deletion::request::{self, DeletableKind, DeleteOptions};
 use crate::kind::{self, StoredKind, check};
 use crate::ports::store::{Page, Stores};
+use crate::ports::templates::RenderFailure;
 use crate::ports::{KindStore, Listed};
 use crate::{Context, Error};
 
@@ -23,7 +26,7 @@ impl StoredKind for Template {
     type Key = TemplateKey;
     type Snapshot = TemplateSnapshot;
     type Filter = FleetFilter;
-    const READ: Operation = Operation::FleetRead;
+    const READ: Operation = Operation::FleetOwnRead;
 
     fn store(stores: &Stores) -> &dyn KindStore<Self> {
         &*stores.fleet
@@ -71,6 +74,7 @@ pub async fn create(
         description: input.description.as_deref().map(text::description).transpose()?,
         text: TemplateText::parse(&input.content, &input.parameters_schema)?,
     };
+    check_syntax(context, &new.text).await?;
     let owner = match generator {
         Some(generator) => TemplateOwner::Generator(generator),
         None => {
@@ -132,6 +136,7 @@ pub async fn revise(
     let actor = authorise(caller, Operation::FleetTemplateUpdate)?;
     owned(context, caller, id).await?;
     let text = TemplateText::parse(content, parameters_schema)?;
+    check_syntax(context, &text).await?;
     let description = description.map(text::description).transpose()?;
     let next = TemplateId::new(context.entropy.uuid());
     let mut rule = |snapshot: &_| {
@@ -152,4 +157,70 @@ pub async fn delete(
     authorise(caller, Operation::FleetTemplateDelete)?;
     owned(context, caller, id).await?;
     request::delete::<Template>(context, caller, &TemplateKey::Existing(id), options).await
+}
+
+async fn check_syntax(context: &Context, text: &TemplateText) -> Result<(), Error> {
+    match context.templates.check(&text.content).await {
+        Ok(()) => Ok(()),
+        Err(RenderFailure::Template(problem)) => {
+            Err(Refusal::invalid("template_content", format!("is no template: {problem}")).into())
+        }
+        Err(RenderFailure::Unavailable(why)) => Err(unavailable(&why)),
+    }
+}
+
+fn unavailable(why: &str) -> Error {
+    let message = format!("templates cannot be rendered now: {why}; try again");
+    Refusal::new(ErrorKind::Unavailable, message).into()
+}
+
+/// What the template makes of these parameters, as a preview.
+pub async fn render(
+    context: &Context,
+    caller: &Caller,
+    id: TemplateId,
+    parameters: &Value,
+) -> Result<String, Error> {
+    made_of(context, &fetch(context, caller, id, false).await?, parameters).await
+}
+
+async fn made_of(
+    context: &Context,
+    template: &Template,
+    parameters: &Value,
+) -> Result<String, Error> {
+    template.text.check(parameters)?;
+    match context.templates.render(&template.text.content, parameters).await {
+        Ok(text) => Ok(text),
+        Err(RenderFailure::Template(problem)) => {
+            let message =
+                format!("template `{}` makes nothing of this: it {problem}", template.name);
+            Err(Refusal::new(ErrorKind::TemplateFailed, message).into())
+        }
+        Err(RenderFailure::Unavailable(why)) => Err(unavailable(&why)),
+    }
+}
+
+/// Submits what the template makes of these parameters. The stack has what the template is
+/// tagged with.
+pub async fn instantiate(
+    context: &Context,
+    caller: &Caller,
+    stack: StackId,
+    (id, parameters): (TemplateId, &Value),
+    request: Option<Request>,
+) -> Result<DeploymentObjectId, Error> {
+    authorise(caller, Operation::FleetObjectSubmit)?;
+    let found = stacks::fetch(context, caller, stack, false).await?;
+    let template = fetch(context, caller, id, false).await?;
+    if template.project_id != found.project_id {
+        return Err(not_found(ErrorKind::TemplateNotFound, TemplateId::KIND, id));
+    }
+    let store = &context.stores.fleet;
+    let labels = (store.label_list(id.into()).await?, store.annotation_list(id.into()).await?);
+    let of_stack =
+        (store.label_list(stack.into()).await?, store.annotation_list(stack.into()).await?);
+    template::matches((&labels.0, &labels.1), (&of_stack.0, &of_stack.1))?;
+    let content = made_of(context, &template, parameters).await?;
+    objects::submit(context, caller, stack, (&content, false), request).await
 }

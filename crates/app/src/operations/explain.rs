@@ -2,6 +2,8 @@
 //! observation and deadlines, for every kind. This file reads; core composes
 //! the answers.
 
+mod fleet;
+
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
@@ -44,7 +46,8 @@ const SHOWN_MEMBERS: u32 = 5;
 /// project or cluster are named; the counts cover all.
 const LINES: u32 = 50;
 
-/// Explains one thing of this kind: a project or a cluster by name or id, the rest by id.
+/// Explains one thing of this kind: a project, a cluster, a roll-out and what is of Fleet by name
+/// or id, the rest by id.
 /// The beginning of an id will do if it fits nothing else of the kind.
 pub async fn explain(
     context: &Context,
@@ -171,6 +174,9 @@ async fn of_kind(
         ExplainedKind::Token => token(context, caller, reference).await,
         ExplainedKind::Leak => leak(context, caller, reference).await,
         ExplainedKind::Rollout => rollout(context, caller, reference).await,
+        ExplainedKind::Stack => fleet::stack(context, caller, reference).await,
+        ExplainedKind::Agent => fleet::agent(context, caller, reference).await,
+        ExplainedKind::Generator => fleet::generator(context, caller, reference).await,
     }
 }
 

@@ -11,6 +11,7 @@ pub mod listed;
 pub mod meter;
 pub mod store;
 pub mod substrate;
+pub mod templates;
 
 pub use clock::{Clock, Entropy};
 pub use kind::{KindStore, SubjectOf};
@@ -18,6 +19,7 @@ pub use listed::Listed;
 pub use meter::Meter;
 pub use store::Stores;
 pub use substrate::Substrate;
+pub use templates::TemplateRenderer;
 
 pub use crate::access::port::AccessStore;
 pub use crate::broker::port::BrokerStore;

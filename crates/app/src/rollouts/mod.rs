@@ -1,8 +1,9 @@
 //! Roll-outs: starting, reading and controlling them, and what the loop does. A kind of
-//! member plugs in with how one is found, changed and judged, see [`upgrade`].
+//! member plugs in with how one is found, changed and judged, see [`upgrade`] and [`stack`].
 
 pub mod control;
 pub mod port;
 pub mod read;
 pub mod run;
+pub mod stack;
 pub mod upgrade;

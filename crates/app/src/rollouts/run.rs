@@ -2,13 +2,11 @@
 //! begins the next ones. Each member is changed in a transaction of its own, which records
 //! that it was.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use slipway_core::access::audit::Actor;
-use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::commit::Commit;
-use slipway_core::ids::{ResourceId, RolloutId};
+use slipway_core::ids::RolloutId;
 use slipway_core::rollouts::next::{MemberChange, Next, Observed, next};
 use slipway_core::rollouts::record::{Member, MemberState, Purpose, Rollout};
 use slipway_core::rollouts::rules::{self, RolloutSnapshot};
@@ -17,7 +15,7 @@ use crate::Context;
 use crate::permits::Permits;
 use crate::ports::store::Error;
 use crate::rollouts::port::InWork;
-use crate::rollouts::upgrade;
+use crate::rollouts::{stack, upgrade};
 
 /// Roll-outs that one pass looks at.
 const MOVING: u32 = 100;
@@ -77,7 +75,7 @@ impl Runner {
             }
         }
         if passed.advanced > 0 {
-            self.context.wakes.wake();
+            self.context.wakes.wake_offers();
         }
         Ok(passed)
     }
@@ -113,21 +111,10 @@ impl Runner {
 
     async fn observed(&self, found: InWork) -> Result<Observed, Error> {
         let InWork { rollout, active, queue, failed, first_failed } = found;
-        let ids: Vec<_> = active.iter().map(|member| ResourceId::new(member.subject.id)).collect();
-        let loaded = self.context.stores.broker.resource_load(&ids).await?;
-        let mut resources: HashMap<ResourceId, ResourceSnapshot> =
-            loaded.into_iter().flatten().map(|found| (found.resource.id, found)).collect();
-        let now = resources.values().map(|found| found.now).max();
-        let judged = |member: Member| {
-            let snapshot = resources.remove(&ResourceId::new(member.subject.id));
-            let health = match rollout.purpose {
-                Purpose::BlueprintUpgrade => {
-                    upgrade::health(&member, &rollout.change, snapshot.as_ref())
-                }
-            };
-            (member, health)
+        let (now, active) = match rollout.purpose {
+            Purpose::BlueprintUpgrade => upgrade::observed(&self.context, &rollout, active).await?,
+            Purpose::StackObject => stack::observed(&self.context, &rollout, active).await?,
         };
-        let active = active.into_iter().map(judged).collect();
         let now = now.unwrap_or_else(|| self.context.clock.now());
         Ok(Observed { now, active, queue, failed, first_failed, rollout })
     }
@@ -149,6 +136,9 @@ impl Runner {
             Purpose::BlueprintUpgrade => {
                 upgrade::begin(&self.context, rollout, member, &self.actor).await?
             }
+            Purpose::StackObject => {
+                stack::begin(&self.context, rollout, member, &self.actor).await?
+            }
         };
         let (to, message) = match begun {
             Begun::Changed => return Ok(true),
@@ -166,7 +156,7 @@ impl Runner {
 
 /// After something was decided about a roll-out: its loop goes on now, in whatever replica.
 /// The change is committed, so a failure here is no answer to it.
-pub(super) async fn wake(context: &Context) {
+pub(crate) async fn wake(context: &Context) {
     if let Err(error) = context.stores.operations.task_wake(Runner::TASK).await {
         tracing::warn!(%error, "the loop over roll-outs was not woken; it comes later by itself");
     }

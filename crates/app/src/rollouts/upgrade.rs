@@ -1,6 +1,8 @@
 //! The first kind of roll-out: resources of a blueprint get another version of it. Finds the
 //! members, changes one, changes one back, and tells whether one is healthy.
 
+use std::collections::HashMap;
+
 use serde_json::{Value, json};
 use slipway_core::access::audit::Actor;
 use slipway_core::broker::phase::Phase;
@@ -21,6 +23,7 @@ use slipway_core::rollouts::record::{
 };
 use slipway_core::rollouts::rules::{self, StartSnapshot};
 use slipway_core::text::{Reason, check_reference};
+use slipway_core::time::Timestamp;
 
 use crate::access::authorise::{Caller, Operation, authorise};
 use crate::broker::port::{RedeclareKey, Redeclared, ResourceFilter};
@@ -190,12 +193,27 @@ fn before(snapshot: &ResourceSnapshot) -> Value {
     json!({ "version": snapshot.blueprint.version })
 }
 
+/// How the members in work are.
+pub(super) async fn observed(
+    context: &Context,
+    rollout: &Rollout,
+    active: Vec<Member>,
+) -> Result<(Option<Timestamp>, Vec<(Member, Health)>), store::Error> {
+    let ids: Vec<_> = active.iter().map(|member| ResourceId::new(member.subject.id)).collect();
+    let loaded = context.stores.broker.resource_load(&ids).await?;
+    let mut resources: HashMap<ResourceId, ResourceSnapshot> =
+        loaded.into_iter().flatten().map(|found| (found.resource.id, found)).collect();
+    let now = resources.values().map(|found| found.now).max();
+    let judged = |member: Member| {
+        let snapshot = resources.remove(&ResourceId::new(member.subject.id));
+        let health = health(&member, &rollout.change, snapshot.as_ref());
+        (member, health)
+    };
+    Ok((now, active.into_iter().map(judged).collect()))
+}
+
 /// How a member in work is.
-pub(super) fn health(
-    member: &Member,
-    change: &Value,
-    snapshot: Option<&ResourceSnapshot>,
-) -> Health {
+fn health(member: &Member, change: &Value, snapshot: Option<&ResourceSnapshot>) -> Health {
     let wanted = if member.state == MemberState::Reverting { &member.before } else { change };
     let Some(snapshot) = snapshot else { return Health::Gone("it does not exist".to_owned()) };
     let phase = snapshot.attempt.phase();

@@ -45,6 +45,6 @@ pub use bad_row::{BadSeam, bad_row, bad_seams};
 pub use catalog::expired_key;
 pub use deletion_model::{Dice, deletion_model};
 pub use files::{files, files_model};
-pub use fleet::{fleet, fleet_races};
+pub use fleet::{IdleAgent, fleet, fleet_model, fleet_races};
 pub use races::races;
 pub use sequential::conformance;

@@ -259,7 +259,7 @@ async fn what_is_past_its_retention_is_purged_and_nothing_else(world: &World) {
     world.begin_purge(id, Trigger::Retention).await.expect("the loop does nothing");
     assert_eq!(world.deletion(id).await.state, DeletionState::Done);
     let reason = why();
-    let by_hand = Trigger::ByHand { reason: &reason, despite_protection: false };
+    let by_hand = Trigger::ByHand { reason: &reason, despite_protection: false, now: false };
     world.begin_purge(id, by_hand).await.expect("by hand");
     world.remove_all(id, 50).await;
     assert_eq!(world.lines(young.resource).await, 0);
@@ -329,7 +329,8 @@ async fn what_may_be_needed_is_not_purged(world: &World) {
     let (_, covered) = world.gone_in(&project).await;
     world.unset(scope).await;
     let reason = why();
-    let ask = |despite_protection| Trigger::ByHand { reason: &reason, despite_protection };
+    let ask =
+        |despite_protection| Trigger::ByHand { reason: &reason, despite_protection, now: false };
     let refusal = world.begin_purge(covered, ask(false)).await;
     assert_eq!(refused(refusal), ErrorKind::PurgeWithheld, "whatever the setting is now");
     world.begin_purge(covered, ask(true)).await.expect("with a reason");
@@ -366,7 +367,7 @@ async fn a_container_is_purged_in_batches_after_what_is_in_it(world: &World) {
     assert_eq!(world.withheld(child).await, ["parent_kept"]);
 
     let reason = why();
-    let by_hand = Trigger::ByHand { reason: &reason, despite_protection: false };
+    let by_hand = Trigger::ByHand { reason: &reason, despite_protection: false, now: false };
     let refusal = world.begin_purge(id, by_hand).await;
     assert_eq!(refused(refusal), ErrorKind::PurgeWithheld, "two in it are not purged");
     world.purge(own).await;

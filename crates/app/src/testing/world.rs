@@ -248,6 +248,7 @@ impl World {
             expected: Expected::Any,
             grace: None,
             cascade: false,
+            keep: false,
             break_glass: false,
             plan: None,
         }

@@ -49,7 +49,8 @@ pub enum ProtectionCommand {
 /// What is protected.
 #[derive(Debug, Clone, Args)]
 pub struct Thing {
-    /// project, resource, cluster, blueprint, cloud, credential or label
+    /// project, resource, cluster, blueprint, cloud, credential, label, generator, stack,
+    /// template or agent
     pub kind: String,
     /// Its name, its id or the beginning of it
     pub name: String,

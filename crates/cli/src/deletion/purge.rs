@@ -15,8 +15,11 @@ pub struct PurgeArguments {
     /// Remove it for good; without this nothing is removed
     #[arg(long, requires = "reason")]
     pub force: bool,
+    /// Erase the content of stacks and templates at once, also while agents owe a marker
+    #[arg(long, requires = "reason")]
+    pub now: bool,
     /// Although purge protection was on when it was deleted
-    #[arg(long, requires = "force")]
+    #[arg(long, requires = "reason")]
     pub despite_protection: bool,
     /// Why; kept in the audit
     #[arg(long)]
@@ -54,7 +57,7 @@ impl Detail for Purge {
 }
 
 pub(crate) async fn run(session: &mut Session<'_>, arguments: PurgeArguments) -> Result<(), Error> {
-    let PurgeArguments { deletion, force, despite_protection, reason } = arguments;
+    let PurgeArguments { deletion, force, now, despite_protection, reason } = arguments;
     let path = [Deletion::PATH, &deletion.id, "purge"];
-    session.post::<Purge>(&path, &PurgeDeletion { force, reason, despite_protection }).await
+    session.post::<Purge>(&path, &PurgeDeletion { force, reason, despite_protection, now }).await
 }

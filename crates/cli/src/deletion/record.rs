@@ -3,7 +3,7 @@
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 use slipway_core::deletion::record::DeletionState;
-use slipway_wire::deletion::{CancelDeletion, Deletion};
+use slipway_wire::deletion::{AgentRemoval, CancelDeletion, Deletion};
 
 use super::report;
 use crate::arguments::{IdArguments, PageArguments};
@@ -158,6 +158,7 @@ impl Detail for Deletion {
         if let Some(more @ 1..) = all.checked_sub(members.len() as u64) {
             members.push(format!("{more} more"));
         }
+        let removals: Vec<_> = self.deliveries.iter().map(removal).collect();
         vec![
             ("id", Some(self.id.clone())),
             ("target", Some(named(&self.kind, &self.target, &self.target_id))),
@@ -167,12 +168,23 @@ impl Detail for Deletion {
             ("reason", Some(self.reason.clone())),
             ("resources", self.cascade.then(|| self.resources.to_string())),
             ("members", Some(members.join(", ")).filter(|members| !members.is_empty())),
+            ("agents", Some(removals.join("\n"))),
             ("begins", optional_time(self.scheduled_for.as_ref())),
             ("done", optional_time(self.done_at.as_ref())),
             ("restorable until", optional_time(self.restorable_until.as_ref())),
             ("purge protected", self.purge_protected.then(|| "until then".to_owned())),
             ("ended", optional_time(self.ended_at.as_ref())),
         ]
+    }
+}
+
+/// `edge: web removed at …`, or that it is owed.
+fn removal(one: &AgentRemoval) -> String {
+    let AgentRemoval { agent, stack, .. } = one;
+    match (&one.removed_at, one.agent_deleted) {
+        (Some(at), _) => format!("{agent}: {stack} removed at {}", time(at)),
+        (None, true) => format!("{agent}: deleted with {stack}, see `slipway leaks list`"),
+        (None, false) => format!("{agent}: {stack} not removed yet"),
     }
 }
 

@@ -71,8 +71,11 @@ impl Which {
     }
 }
 
+/// The kinds whose names are unique within a project only.
+const IN_PROJECT: [&str; 5] = ["resource", "generator", "stack", "template", "agent"];
+
 fn line(one: &Deletion) -> String {
-    let project = one.project.as_deref().filter(|_| one.kind == "resource");
+    let project = one.project.as_deref().filter(|_| IN_PROJECT.contains(&&*one.kind));
     let project = project.map(|project| format!(" in {project}")).unwrap_or_default();
     let (word, at) = match &one.done_at {
         Some(at) => ("deleted", Some(at)),

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use clap::Args;
+use reqwest::Method;
 use slipway_core::files::fault::MOST_FAULTS;
 use slipway_wire::broker::Resource;
 use slipway_wire::files::{AppliedDocument, Apply, FileFault, PutFaults};
@@ -212,7 +213,7 @@ pub(super) async fn record(
         total: u32::try_from(faults.len()).unwrap_or(u32::MAX),
     };
     let path = ["apply-sources", declared.source.as_str(), "faults"];
-    match session.client.put_silent(&path, &body).await {
+    match session.client.silent_json(Method::PUT, &path, &body).await {
         // The server is older than this command.
         Err(error) if error.exit() == Exit::NotFound => Ok(()),
         recorded => recorded,

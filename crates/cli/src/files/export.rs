@@ -1,9 +1,11 @@
 //! `slipway export`: a project as a folder that `apply` takes. Secrets are never part of it.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use serde_json::Value;
 use slipway_wire::access::ApiKey;
 use slipway_wire::broker::Resource;
 use slipway_wire::catalog::{CredentialAssignment, Project};
@@ -14,6 +16,7 @@ use super::get::documents;
 use crate::client::Listing;
 use crate::error::Error;
 use crate::exit::Exit;
+use crate::fleet::find::is_id;
 use crate::session::Session;
 
 /// Objects of one request.
@@ -83,7 +86,9 @@ async fn objects(session: &Session<'_>, project: &str) -> Result<Vec<ObjectRefer
     match client.list::<ApiKey>(&["keys"], Listing::default()).await {
         Ok(keys) => {
             let own = keys.items.iter().filter(|key| key.project.as_deref() == Some(project));
-            let usable = own.filter(|key| key.state == "usable");
+            // Those of agents and generators come with them.
+            let of_people = own.filter(|key| !is_of_program(key));
+            let usable = of_people.filter(|key| key.state == "usable");
             objects.extend(usable.map(|key| within("Key", &key.name)));
         }
         // Only admins see keys.
@@ -93,7 +98,44 @@ async fn objects(session: &Session<'_>, project: &str) -> Result<Vec<ObjectRefer
     let wanted = Listing::default().with("project", Some(project));
     let resources = client.list::<Resource>(&["resources"], wanted).await?;
     objects.extend(resources.items.iter().map(|one| within("Resource", &one.handle)));
+    for (kind, path) in STACKS_AND_AGENTS {
+        let wanted = Listing::default().with("project", Some(project));
+        let found = client.list::<Value>(&[path], wanted).await?.items;
+        // Versions of a template are one document.
+        let names: BTreeSet<String> =
+            found.iter().filter_map(|one| document_name(kind, one)).collect();
+        objects.extend(names.iter().map(|name| within(kind, name)));
+    }
     Ok(objects)
+}
+
+/// The kinds of Fleet, and their lists.
+const STACKS_AND_AGENTS: [(&str, &str); 4] = [
+    ("Generator", "generators"),
+    ("Template", "templates"),
+    ("Stack", "stacks"),
+    ("Agent", "agents"),
+];
+
+/// Such a key is named after the id of its agent or generator.
+fn is_of_program(key: &ApiKey) -> bool {
+    let of = |owner: &str| key.name.strip_prefix(owner)?.strip_prefix('-').map(is_id);
+    ["agent", "generator"].contains(&&*key.owner) && of(&key.owner) == Some(true)
+}
+
+fn document_name(kind: &str, one: &Value) -> Option<String> {
+    let name = one["name"].as_str()?;
+    match kind {
+        "Agent" => Some(format!("{name}@{}", one["cluster_name"].as_str()?)),
+        _ => Some(name.to_owned()),
+    }
+}
+
+/// The name of a file: names of Fleet may have anything in them.
+fn file_name(name: &str) -> String {
+    let kept = |c: char| c.is_alphanumeric() || "-_.@".contains(c);
+    let name: String = name.chars().map(|c| if kept(c) { c } else { '_' }).collect();
+    name.trim_start_matches('.').to_owned()
 }
 
 /// `resources/web-1.yaml`; what there is once has a file beside the folders.
@@ -101,7 +143,9 @@ fn write(folder: &Path, document: &Document) -> Result<(), Error> {
     let kind = document.kind.to_lowercase();
     let path = match kind.as_str() {
         "project" | "placement" => folder.join(format!("{kind}.yaml")),
-        _ => folder.join(format!("{kind}s")).join(format!("{}.yaml", document.metadata.name)),
+        _ => folder
+            .join(format!("{kind}s"))
+            .join(format!("{}.yaml", file_name(&document.metadata.name))),
     };
     let text = serde_yaml_ng::to_string(document)
         .map_err(|error| Error::Usage(format!("a document cannot be written: {error}")))?;

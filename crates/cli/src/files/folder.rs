@@ -1,8 +1,8 @@
 //! Reads the documents of files and folders.
 //!
 //! A file that cannot be read blocks only itself: the rest is applied, and nothing is pruned.
-//! A folder is read with the folders in it, but for hidden ones and those that have a
-//! `metadata.json`: these are blueprints, which a document names in `folder`.
+//! A folder is read with the folders in it, but for hidden ones, those that have a
+//! `metadata.json`, which are blueprints, and those that a stack names in `folder`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -17,9 +17,12 @@ use slipway_wire::problem::FieldError;
 
 use crate::catalog::bundle;
 use crate::error::Error;
+use crate::fleet::manifests;
 
 /// The most bytes of a file; a request takes about as many.
 const MOST_BYTES: u64 = 1 << 20;
+/// The most bytes of the content of a stack as JSON, so that a request takes it.
+const MOST_CONTENT: usize = 900 * 1_024;
 /// The most documents of one apply.
 const MOST_DOCUMENTS: usize = 100_000;
 /// How deep folders are read.
@@ -96,7 +99,9 @@ impl Folder {
             if kind.is_dir() {
                 let settings = path.join(SETTINGS);
                 folder.source = folder.source.take().or(source(&settings)?);
-                folder.walk(path, path, 0, &mut BTreeSet::new());
+                let mut found = Vec::new();
+                folder.walk(path, path, 0, &mut BTreeSet::new(), &mut found);
+                folder.add_files(&found);
             } else {
                 let origin = path.file_name().map(|name| name.to_string_lossy().into_owned());
                 folder.add_file(path, &origin.unwrap_or_default());
@@ -111,7 +116,15 @@ impl Folder {
         Ok(folder)
     }
 
-    fn walk(&mut self, root: &Path, folder: &Path, depth: usize, seen: &mut BTreeSet<PathBuf>) {
+    /// Finds the files of a folder, each with its path within the root.
+    fn walk(
+        &mut self,
+        root: &Path,
+        folder: &Path,
+        depth: usize,
+        seen: &mut BTreeSet<PathBuf>,
+        found: &mut Vec<(PathBuf, String)>,
+    ) {
         let shown = |path: &Path| {
             path.strip_prefix(root).unwrap_or(path).to_string_lossy().replace('\\', "/")
         };
@@ -136,19 +149,37 @@ impl Folder {
             }
             let extension = path.extension().and_then(|extension| extension.to_str());
             if path.is_dir() {
-                self.walk(root, &path, depth + 1, seen);
+                self.walk(root, &path, depth + 1, seen, found);
             } else if matches!(extension, Some("yaml" | "yml" | "json")) {
-                self.add_file(&path, &shown(&path));
+                found.push((path.clone(), shown(&path)));
+            }
+        }
+    }
+
+    /// Adds the files, but for those in a folder that a stack names.
+    fn add_files(&mut self, found: &[(PathBuf, String)]) {
+        let mut manifests = Vec::new();
+        for (path, _) in found {
+            let beside = path.parent().unwrap_or(Path::new("."));
+            // What cannot be read is named when it is added.
+            let text = read_file(path).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+            let text = text.filter(|text| text.contains("folder:"));
+            manifests.extend(text.iter().flat_map(|text| manifest_folders(text, beside)));
+        }
+        let is_manifest = |path: &Path| {
+            !manifests.is_empty()
+                && fs::canonicalize(path)
+                    .is_ok_and(|whole| manifests.iter().any(|folder| whole.starts_with(folder)))
+        };
+        for (path, origin) in found {
+            if !is_manifest(path) {
+                self.add_file(path, origin);
             }
         }
     }
 
     fn add_file(&mut self, path: &Path, origin: &str) {
-        let read = fs::File::open(path).and_then(|file| {
-            let mut text = Vec::new();
-            file.take(MOST_BYTES + 1).read_to_end(&mut text).map(|_| text)
-        });
-        match read {
+        match read_file(path) {
             Ok(text) => self.add(&text, origin, path.parent().unwrap_or(Path::new("."))),
             Err(error) => self.fault(origin, format!("cannot be read: {error}")),
         }
@@ -225,6 +256,13 @@ impl Folder {
     }
 }
 
+/// A file, or as much of it as shows that it is too long.
+fn read_file(path: &Path) -> std::io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    fs::File::open(path)?.take(MOST_BYTES + 1).read_to_end(&mut text)?;
+    Ok(text)
+}
+
 /// The source that the settings of a folder name.
 fn source(settings: &Path) -> Result<Option<String>, Error> {
     let Ok(text) = fs::read_to_string(settings) else { return Ok(None) };
@@ -280,10 +318,12 @@ fn read(part: &str) -> Result<Vec<Value>, (usize, String)> {
     Ok(values)
 }
 
-/// Replaces the folders that a blueprint names by the versions in them.
+/// Replaces the folders that a blueprint or a stack names by what is in them.
 fn with_folders(document: &mut Value, beside: &Path) -> Result<(), String> {
-    if document.get("kind") != Some(&json!("Blueprint")) {
-        return Ok(());
+    match document.get("kind").and_then(Value::as_str) {
+        Some("Stack") => return with_manifests(document, beside),
+        Some("Blueprint") => {}
+        _ => return Ok(()),
     }
     let versions = document.pointer_mut("/spec/versions").and_then(Value::as_array_mut);
     for version in versions.into_iter().flatten() {
@@ -306,6 +346,49 @@ fn with_folders(document: &mut Value, beside: &Path) -> Result<(), String> {
         });
     }
     Ok(())
+}
+
+/// The content of a stack as one text: the manifests of a folder, or those that are listed.
+fn with_manifests(document: &mut Value, beside: &Path) -> Result<(), String> {
+    let Some(spec) = document.get_mut("spec").and_then(Value::as_object_mut) else {
+        return Ok(());
+    };
+    if let Some(Value::Array(manifests)) = spec.get("objects") {
+        let mut text = String::new();
+        for manifest in manifests {
+            let manifest = serde_yaml_ng::to_string(manifest).map_err(|error| error.to_string())?;
+            text.push_str("---\n");
+            text.push_str(&manifest);
+        }
+        spec.insert("objects".to_owned(), Value::String(text));
+    }
+    let Some(folder) = spec.get("folder").and_then(Value::as_str).map(str::to_owned) else {
+        return Ok(());
+    };
+    if spec.contains_key("objects") {
+        return Err("has `objects` and `folder`; keep one of them".to_owned());
+    }
+    let text = manifests::read(&beside.join(&folder))
+        .map_err(|problem| format!("folder `{folder}`: {problem}"))?;
+    if Value::String(text.clone()).to_string().len() > MOST_CONTENT {
+        return Err(format!(
+            "folder `{folder}` has more than an apply takes; submit it with `slipway stack submit`, and leave `folder` out"
+        ));
+    }
+    spec.remove("folder");
+    spec.insert("objects".to_owned(), Value::String(text));
+    Ok(())
+}
+
+/// The folders whose files are manifests of a stack, and no documents.
+fn manifest_folders(text: &str, beside: &Path) -> Vec<PathBuf> {
+    let values = parts(text).into_iter().filter_map(|(_, part)| read(part).ok()).flatten();
+    let of_stack = values.filter(|value| value.get("kind") == Some(&json!("Stack")));
+    let folder = |value: Value| {
+        let folder = beside.join(value.pointer("/spec/folder")?.as_str()?);
+        fs::canonicalize(folder).ok()
+    };
+    of_stack.filter_map(folder).collect()
 }
 
 #[cfg(test)]

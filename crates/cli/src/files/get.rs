@@ -3,9 +3,12 @@
 use clap::Args;
 use slipway_core::files::document::DocumentKind;
 use slipway_wire::files::{Document, ObjectReference, ReadDocuments};
+use slipway_wire::fleet::Agent;
 
 use crate::arguments::Output;
+use crate::broker::target::Gone;
 use crate::error::Error;
+use crate::fleet::find::{Within, find};
 use crate::session::Session;
 
 #[derive(Debug, Clone, Args)]
@@ -24,12 +27,23 @@ pub struct GetArguments {
     pub cloud: Option<String>,
 }
 
-pub(crate) const EXAMPLES: &[&str] =
-    &["slipway get resource web-1 --project shop -o yaml", "slipway get cloud local"];
+pub(crate) const EXAMPLES: &[&str] = &[
+    "slipway get resource web-1 --project shop -o yaml",
+    "slipway get cloud local",
+    "slipway get stack web --project shop",
+];
 
 pub(crate) async fn run(session: &mut Session<'_>, arguments: GetArguments) -> Result<(), Error> {
-    let GetArguments { kind, name, project, cloud } = arguments;
-    let object = ObjectReference { kind: kind_of(&kind), project, cloud, name };
+    let GetArguments { kind, mut name, project, cloud } = arguments;
+    let kind = kind_of(&kind);
+    if kind == DocumentKind::Agent.as_str() {
+        // A document has both names.
+        let within = Within { project: project.clone() };
+        let agent: Agent = find(&session.client, &name, &within, Gone::Refused).await?;
+        name = format!("{}@{}", agent.name, agent.cluster_name);
+    }
+    let project = project.or_else(|| session.client.project().map(str::to_owned));
+    let object = ObjectReference { kind, project, cloud, name };
     let found = documents(session, vec![object]).await?;
     if [Output::Table, Output::Wide].contains(&session.output) {
         session.output = Output::Yaml;

@@ -12,6 +12,7 @@ use slipway_core::files::document::DocumentKind;
 use slipway_wire::broker::Resource;
 use slipway_wire::deletion::plan::{DeletionPlan, PlanDeletion};
 use slipway_wire::files::{DeclaredObject, ObjectReference};
+use slipway_wire::fleet::StackTemplate;
 use slipway_wire::problem::FieldError;
 
 use super::apply::Declared;
@@ -150,7 +151,8 @@ async fn plan(
     session: &mut Session<'_>,
     one: &DeclaredObject,
 ) -> Result<Option<DeletionPlan>, Error> {
-    let without = is_of_project(&one.object) || one.object.kind == "Key";
+    // A template is many rows, each deleted by itself.
+    let without = is_of_project(&one.object) || ["Key", "Template"].contains(&&*one.object.kind);
     if without || !one.shared_with.is_empty() {
         return Ok(None);
     }
@@ -200,6 +202,7 @@ async fn remove(
         }
         "Placement" => client.silent(Method::DELETE, &["projects", name, "cluster"]).await,
         "Key" => client.silent_with(Method::DELETE, &["keys", &one.id], &query).await,
+        "Template" => remove_versions(session, &one.object).await,
         kind => {
             let path = format!("{}s", kind.to_lowercase());
             client.silent_with(Method::DELETE, &[&path, &one.id], &query).await
@@ -210,6 +213,21 @@ async fn remove(
     // These have no identity of their own that would tell an old one from a new one.
     if is_of_project(&one.object) {
         release(session, source, &one.object).await?;
+    }
+    Ok(())
+}
+
+/// Every version of a template.
+async fn remove_versions(session: &Session<'_>, object: &ObjectReference) -> Result<(), Error> {
+    let client = &session.client;
+    let wanted = Listing::default()
+        .with("project", object.project.as_deref())
+        .with("name", Some(object.name.as_str()));
+    let versions = client.list::<StackTemplate>(&["templates"], wanted).await?.items;
+    let query = [("reason", REASON.to_owned())];
+    for version in versions {
+        let path = ["templates", &version.id];
+        client.silent_with(Method::DELETE, &path, &query).await?;
     }
     Ok(())
 }

@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use serde::Serialize;
+use slipway_core::fleet::progress::SILENT_AFTER;
 use slipway_core::text::counted;
+use slipway_wire::fleet::FleetAgentRecord;
 use slipway_wire::operations::{
     ClusterStatus, Control, InstallationStatus, LoopStatus, PutFreeze, Replica, Resume,
     WithheldAction,
@@ -162,11 +164,60 @@ struct Overview {
     control: Control,
     #[serde(flatten)]
     installation: Option<InstallationStatus>,
+    /// Fleet's agents, if there are any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agents: Option<AgentCounts>,
+}
+
+/// How many agents of Fleet there are, and how many need somebody.
+#[derive(Debug, Default, PartialEq, Eq, Serialize)]
+struct AgentCounts {
+    total: usize,
+    inactive: usize,
+    silent: usize,
+    /// Agents that were not yet told what they should have.
+    behind: usize,
+    unhealthy: usize,
+}
+
+impl AgentCounts {
+    fn of(agents: &[FleetAgentRecord]) -> Option<Self> {
+        let count =
+            |fits: fn(&FleetAgentRecord) -> bool| agents.iter().filter(|agent| fits(agent)).count();
+        let silent = |agent: &FleetAgentRecord| {
+            let limit = i64::try_from(SILENT_AFTER.as_secs()).unwrap_or(i64::MAX);
+            agent.status == "ACTIVE" && agent.heartbeat_age_seconds.is_none_or(|age| age > limit)
+        };
+        (!agents.is_empty()).then(|| Self {
+            total: agents.len(),
+            inactive: count(|agent| agent.status == "INACTIVE"),
+            silent: count(silent),
+            behind: count(|agent| agent.pending_object_count > 0),
+            unhealthy: count(|agent| agent.health_failing + agent.health_degraded > 0),
+        })
+    }
+
+    fn in_short(&self) -> String {
+        let Self { total, inactive, silent, behind, unhealthy } = self;
+        let counts = [
+            (inactive, "inactive"),
+            (silent, "silent"),
+            (behind, "behind"),
+            (unhealthy, "unhealthy"),
+        ];
+        let counts = counts.iter().filter(|(count, _)| **count > 0);
+        let counts: Vec<_> = counts.map(|(count, word)| format!("{count} {word}")).collect();
+        match counts.is_empty() {
+            true => total.to_string(),
+            false => format!("{total}, of them {}", counts.join(", ")),
+        }
+    }
 }
 
 impl Detail for Overview {
     fn facts(&self) -> Facts {
         let mut facts = self.control.facts();
+        facts.push(("agents", self.agents.as_ref().map(AgentCounts::in_short)));
         let Some(status) = &self.installation else { return facts };
         let of =
             |counts: &BTreeMap<String, u64>, name: &str| counts.get(name).copied().unwrap_or(0);
@@ -244,7 +295,10 @@ pub(crate) async fn status(session: &mut Session<'_>) -> Result<(), Error> {
         Err(Error::Problem(problem)) if [403, 404].contains(&problem.status) => None,
         Err(error) => return Err(error),
     };
-    session.show_details(&Overview { control, installation });
+    // Whoever may not see them, and an older server, has none.
+    let agents = session.client.get::<Vec<FleetAgentRecord>>(&["fleet"]).await;
+    let agents = AgentCounts::of(&agents.unwrap_or_default());
+    session.show_details(&Overview { control, installation, agents });
     Ok(())
 }
 

@@ -12,10 +12,11 @@ use slipway_wire::blocker::{Blocker, Remedy};
 use slipway_wire::nodes::Node;
 use slipway_wire::operations::{ExplainedPart, Explanation};
 
-use crate::broker::target::{TargetArguments, find_id};
+use crate::broker::target::{self, Gone, TargetArguments};
 use crate::client::Listing;
 use crate::error::Error;
 use crate::exit::Exit;
+use crate::fleet::find::{Within, find_id};
 use crate::nodes::node;
 use crate::output::{field, observed, plain, time, wrap};
 use crate::session::Session;
@@ -28,10 +29,10 @@ pub struct ExplainArguments {
     #[arg(value_name = "KIND", value_parser = kinds())]
     pub kind: Option<ExplainedKind>,
     /// Its id, or the beginning of it; a resource also by its handle, with its kind a node by
-    /// its host name, a project and a cluster by their names
+    /// its host name, a project, a cluster, a stack, a generator and an agent by their names
     #[arg(value_name = "ID-OR-NAME")]
     pub target: String,
-    /// The project of a handle (name, id or beginning of the id)
+    /// The project of a handle or a name of Fleet (name, id or beginning of the id)
     #[arg(long)]
     pub project: Option<String>,
 }
@@ -44,6 +45,9 @@ pub(crate) const EXAMPLES: &[&str] = &[
     "slipway explain cluster local -o json",
     "slipway explain deletion 0192f0c1-2b3c-7d4e-8f50-123456789abc",
     "slipway explain rollout server",
+    "slipway explain stack web",
+    "slipway explain agent edge@berlin",
+    "slipway explain generator ci --project shop",
 ];
 
 pub(crate) async fn run(
@@ -60,7 +64,13 @@ pub(crate) async fn run(
             let node: Node = session.client.get(&["nodes", &target.target]).await?;
             explain(session, kind, &node.id).await
         }
-        Some(kind) => explain(session, kind, &target.target).await,
+        Some(kind) => {
+            let within = Within { project: target.project };
+            let (client, name) = (&session.client, &target.target);
+            let id = find_id(client, kind.as_str(), name, &within, Gone::Allowed).await;
+            let id = id.transpose()?.unwrap_or(target.target);
+            explain(session, kind, &id).await
+        }
     }
 }
 
@@ -71,7 +81,7 @@ async fn any(session: &mut Session<'_>, target: &TargetArguments) -> Result<(), 
         Ok(explanation) => show(session, &explanation),
         Err(error) if error.exit() == Exit::NotFound => {
             // Names the handles that are near.
-            Err(find_id(&session.client, target).await.err().unwrap_or(error))
+            Err(target::find_id(&session.client, target).await.err().unwrap_or(error))
         }
         Err(error) => Err(error),
     }
@@ -88,7 +98,7 @@ pub(crate) async fn resource(
     session: &mut Session<'_>,
     target: &TargetArguments,
 ) -> Result<(), Error> {
-    let id = find_id(&session.client, target).await?;
+    let id = target::find_id(&session.client, target).await?;
     explain(session, ExplainedKind::Resource, &id).await
 }
 
@@ -196,6 +206,8 @@ fn part(part: &ExplainedPart) -> String {
     let mut text = match (part.kind.as_str(), name.is_empty()) {
         // Its name says that it is an attempt.
         ("provisioned_resource", false) => format!("  {name} ({id})"),
+        // Their names are what commands take.
+        ("stack" | "agent" | "generator", false) => format!("  {kind} {name}"),
         (_, false) => format!("  {kind} {id} ({name})"),
         (_, true) => format!("  {kind} {id}"),
     };

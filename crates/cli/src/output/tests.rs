@@ -200,6 +200,7 @@ fn mk_deletion(id: &str) -> Deletion {
         cascade: false,
         resources: 1,
         member_count: None,
+        deliveries: Vec::new(),
         scheduled_for: None,
         requested_at: TIME.to_owned(),
         done_at: None,

@@ -172,8 +172,14 @@ impl Detail for Rollout {
     fn facts(&self) -> Facts {
         let counts: Vec<_> =
             self.progress.iter().map(|(state, count)| format!("{count} {state}")).collect();
-        let RolloutStrategy { canary, parallel, failures_allowed, healthy_within_seconds, waves } =
-            &self.strategy;
+        let RolloutStrategy {
+            canary,
+            parallel,
+            failures_allowed,
+            healthy_within_seconds,
+            waves,
+            ..
+        } = &self.strategy;
         let number = |value: &Option<u32>| value.map(|value| value.to_string());
         let first: Vec<_> = self.first.iter().map(|member| member.name.clone()).collect();
         vec![
@@ -255,6 +261,7 @@ pub(crate) async fn upgrade(
             failures_allowed: arguments.failures_allowed,
             healthy_within_seconds: within,
             waves: arguments.waves,
+            wait_for_health: false,
         },
         reason: arguments.reason,
         dry_run: arguments.dry_run,

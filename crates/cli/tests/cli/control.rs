@@ -103,13 +103,26 @@ async fn lifting_resuming_status_and_withheld_ask_what_they_say() {
         "handle": "web-1", "phase": "Pending", "action": "apply",
         "since": "2026-01-31T12:00:00Z", "message": "only observing",
     }]);
-    let replies =
-        vec![acting(), acting(), acting(), Reply::of(200, mk_status()), Reply::of(200, line)];
+    let agent = |status: &str, heartbeat: Option<i64>| {
+        json!({
+            "agent_id": "a", "claimed_work_orders": 0, "cluster_name": "berlin",
+            "connected_since": null, "health_degraded": 0, "health_failing": 1,
+            "heartbeat_age_seconds": heartbeat, "k8s_api_latency_ms": null, "k8s_reachable": null,
+            "last_event_at": null, "last_heartbeat": null, "name": "edge",
+            "pending_object_count": 2, "pending_work_orders": 0,
+            "seconds_since_last_event": null, "status": status, "ws_connected": false,
+        })
+    };
+    let agents = json!([agent("ACTIVE", Some(5)), agent("ACTIVE", None), agent("INACTIVE", None)]);
+    let mut replies = vec![acting(), acting(), acting(), Reply::of(200, mk_status())];
+    replies.extend([agents, line].map(|body| Reply::of(200, body)));
     let server = StandIn::new(replies).await;
     assert_eq!(server.run(&["unfreeze", "--reason", "over it"]).await.exit, Exit::Success);
     assert_eq!(server.run(&["resume", "--reason", "looked"]).await.exit, Exit::Success);
     let status = server.run(&["status"]).await;
     assert!(status.output.contains("acting") && status.output.contains("w obeys"), "{status:?}");
+    let agents = "3, of them 1 inactive, 1 silent, 3 behind, 3 unhealthy";
+    assert!(status.output.contains(agents), "{status:?}");
     let withheld = server.run(&["withheld"]).await;
     assert!(withheld.output.contains("apply") && withheld.output.contains("web-1"), "{withheld:?}");
     assert_eq!(
@@ -119,6 +132,7 @@ async fn lifting_resuming_status_and_withheld_ask_what_they_say() {
             "POST /api/v1/control/resume",
             "GET /api/v1/control",
             "GET /api/v1/status",
+            "GET /api/v1/fleet",
             "GET /api/v1/control/withheld?limit=500",
         ]
     );

@@ -13,6 +13,7 @@ mod contexts;
 mod control;
 mod events;
 mod exits;
+mod fleet;
 mod leaks;
 mod plans;
 mod restores;

@@ -9,9 +9,11 @@ use axum::body::to_bytes;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use clap::Parser;
+use clap::{Parser, Subcommand};
 use serde_json::{Value, json};
-use slipway_cli::{ClientOptions, Command, Exit, Renderers, Terminal, Traits, run_on};
+use slipway_cli::{
+    AgentCommand, ClientOptions, Command, Exit, Renderers, Terminal, Traits, run_on,
+};
 use slipway_wire::problem::FieldError;
 use tokio::net::TcpListener;
 
@@ -38,11 +40,12 @@ pub(crate) struct Reply {
     pub(crate) quarantined: Option<&'static str>,
     /// Instead of the body: a stream that sends this and ends.
     pub(crate) stream: Option<String>,
+    pub(crate) location: Option<String>,
 }
 
 impl Reply {
     pub(crate) fn of(status: u16, body: Value) -> Self {
-        Self { status, body, link: None, quarantined: None, stream: None }
+        Self { status, body, link: None, quarantined: None, stream: None, location: None }
     }
 }
 
@@ -133,6 +136,9 @@ async fn answer(State(script): State<Arc<Script>>, request: Request) -> Response
     if let Some(link) = reply.link {
         response.headers_mut().insert("link", link.parse().unwrap());
     }
+    if let Some(location) = reply.location {
+        response.headers_mut().insert("location", location.parse().unwrap());
+    }
     if let Some(ids) = reply.quarantined {
         response.headers_mut().insert("slipway-quarantined-rows", ids.parse().unwrap());
     }
@@ -159,7 +165,16 @@ struct Line {
     #[command(flatten)]
     options: ClientOptions,
     #[command(subcommand)]
-    command: Command,
+    command: Noun,
+}
+
+/// As the binary has them: `agent` is beside the others.
+#[derive(Debug, Subcommand)]
+enum Noun {
+    #[command(flatten)]
+    Client(Command),
+    #[command(subcommand)]
+    Agent(AgentCommand),
 }
 
 pub(crate) async fn run(
@@ -204,7 +219,11 @@ async fn run_line(
     let errors = Shared::default();
     let input = Box::new(Cursor::new(answers));
     let mut terminal = Terminal::new(output, Box::new(errors.clone()), input, traits);
-    let exit = run_on(line.command, line.options, RENDERERS, &mut terminal).await;
+    let command = match line.command {
+        Noun::Client(command) => command,
+        Noun::Agent(command) => Command::Agent(command),
+    };
+    let exit = run_on(command, line.options, RENDERERS, &mut terminal).await;
     Ended { exit, output: String::new(), errors: errors.text() }
 }
 

@@ -20,6 +20,7 @@ use slipway_app::nodes::{force, node};
 use slipway_app::operations::explain;
 use slipway_app::ports::meter::Unmetered;
 use slipway_app::ports::store::Page;
+use slipway_app::ports::templates::NoTemplates;
 use slipway_app::ports::{Clock, Entropy, Stores};
 use slipway_app::seed::{LocalNames, Seed};
 use slipway_app::{Context, Error};
@@ -122,6 +123,7 @@ impl World {
             entropy: Arc::new(Machine),
             wakes: Wakes::default(),
             meter: Arc::new(Unmetered),
+            templates: Arc::new(NoTemplates),
             settings: Settings {
                 claimed_within: LEASE,
                 deadlines: Deadlines {

@@ -15,10 +15,12 @@ use crate::time::Timestamp;
 /// Every verb of an entry, `<kind>.<verb>`. A filter for another one is a mistake.
 pub const VERBS: &[&str] = &[
     "agent.annotate",
+    "agent.confirm_prune",
     "agent.create",
     "agent.delete",
     "agent.label",
     "agent.register",
+    "agent.restore",
     "agent.target",
     "agent.unannotate",
     "agent.unlabel",
@@ -73,6 +75,7 @@ pub const VERBS: &[&str] = &[
     "deletion_settings.set",
     "generator.create",
     "generator.delete",
+    "generator.restore",
     "generator.update",
     "label.define",
     "label.delete",

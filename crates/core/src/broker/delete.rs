@@ -15,9 +15,10 @@ use crate::deletion::door::{Ask, Begins, Door, Passed, Requested, Taking, break_
 use crate::deletion::plan::{Circumstances, Draft, Plan};
 use crate::deletion::protection;
 use crate::deletion::record::{Deletion, DeletionState};
+use crate::deletion::request::keeps_nothing;
 use crate::deletion::write::{begin, enter};
 use crate::error::{ErrorKind, Refusal};
-use crate::ids::Revision;
+use crate::ids::{ResourceId, Revision};
 use crate::subject::SubjectKind;
 use crate::time::Timestamp;
 
@@ -36,6 +37,9 @@ pub fn request(
     let retrying =
         snapshot.deletion.as_ref().filter(|deletion| Scope::of(deletion) == Scope::Attempt);
     let under_way = snapshot.deletion.as_ref().filter(|_| retrying.is_none());
+    if ask.keep {
+        return Err(keeps_nothing(ResourceId::KIND));
+    }
     door.check_plan(ask, snapshot.resource.id.into(), under_way, now)?;
     if let Some(existing) = under_way {
         // A member goes when its project goes; it does not bring all the others forward.

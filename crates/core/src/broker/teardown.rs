@@ -14,7 +14,7 @@ use crate::broker::resource::Resource;
 use crate::broker::snapshot::ResourceSnapshot;
 use crate::broker::surge::Surge;
 use crate::commit::{Commit, StateChange, Write};
-use crate::deletion::record::{Deletion, DeletionState};
+use crate::deletion::record::{Deletion, DeletionState, StackFacts};
 use crate::deletion::write;
 use crate::ids::{DeletionId, Revision};
 use crate::nodes::NodesWrite;
@@ -125,6 +125,7 @@ pub(crate) fn deletion(snapshot: &ResourceSnapshot, order: Order<'_>) -> Deletio
         parent: None,
         cascade: false,
         resources: order.resources,
+        fleet: StackFacts::default(),
         revision: Revision::FIRST,
         requested_at: snapshot.now,
         scheduled_for: None,

@@ -161,15 +161,18 @@ impl Deletable for Project {
     }
 
     fn free(&self, snapshot: &ProjectSnapshot, cascade: bool) -> Result<(), Refusal> {
+        if cascade {
+            return Ok(());
+        }
         if snapshot.fleet > 0 {
             let message = format!(
-                "project `{}` still has {} generator(s), agent(s) or template(s); delete them first",
+                "project `{}` still has {} generator(s), agent(s) or template(s); delete them first, or delete them with the project (`--cascade`)",
                 self.name, snapshot.fleet
             );
             let details = json!({ "fleet": snapshot.fleet });
             return Err(Refusal::new(ErrorKind::ProjectNotEmpty, message).with(details));
         }
-        if cascade || snapshot.resources == 0 {
+        if snapshot.resources == 0 {
             return Ok(());
         }
         let message = format!(

@@ -133,7 +133,7 @@ impl Door {
             return Ok(());
         }
         let message = format!(
-            "to delete {kind} `{name}` takes {resources} resources down{}, and more than {above} \
+            "to delete {kind} `{name}` takes {resources} resources and stacks away{}, and more than {above} \
              need the approval of a second person: plan it with `slipway plan delete {kind} \
              {name}`, have somebody else approve it with `slipway plan approve`, and delete it \
              with `--plan`",

@@ -1,4 +1,4 @@
-//! The brake: a caller that deletes many resources in a short time is stopped, until an
+//! The brake: a caller that deletes many resources or stacks in a short time is stopped, until an
 //! admin says that it is meant. It stops a script that runs over its target before the
 //! first fifty are gone, and somebody who is in the wrong terminal.
 //!
@@ -30,7 +30,7 @@ pub const RELEASE_MAX: Duration = Duration::from_secs(3_600);
 /// When a brake trips.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// How many resources one caller may delete within the window; 0 means that there is
+    /// How many resources and stacks one caller may delete within the window; 0 means that there is
     /// no brake.
     pub resources: i64,
     pub window: Duration,
@@ -78,11 +78,11 @@ pub struct Release {
 pub struct Counted {
     pub brake: Brake,
     pub limits: Limits,
-    /// Resources, in all projects, since the window began or the last release ended.
+    /// Resources and stacks, in all projects, since the window began or the last release ended.
     pub lately: i64,
     /// Those of the project of this request.
     pub lately_in_project: i64,
-    /// How many resources the project had at most within the window.
+    /// How many of both the project had at most within the window.
     pub of_project: i64,
 }
 
@@ -113,13 +113,13 @@ impl Counted {
         let (all, here) = (self.lately + resources, self.lately_in_project + resources);
         let why = if all > limits.resources {
             format!(
-                "with {what} it would delete {all} resources within {minutes} minutes, and more \
+                "with {what} it would delete {all} resources and stacks within {minutes} minutes, and more \
                  than {} are not let through",
                 limits.resources
             )
         } else if here >= HALF_LEAST && 2 * here >= self.of_project {
             format!(
-                "with {what} it would delete {here} of {} resources of one project within \
+                "with {what} it would delete {here} of {} resources and stacks of one project within \
                  {minutes} minutes, and half of a project is not let through",
                 self.of_project
             )

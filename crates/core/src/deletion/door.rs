@@ -16,6 +16,7 @@ use crate::deletion::protection::{self, Protection};
 use crate::deletion::record::{Deletion, DeletionState};
 use crate::deletion::write::enter;
 use crate::error::Refusal;
+use crate::fleet::members::Members;
 use crate::ids::{ApiKeyId, DeletionId, PlanId};
 use crate::precondition::Expected;
 use crate::subject::SubjectKind;
@@ -36,6 +37,8 @@ pub struct Ask {
     pub grace: Option<Duration>,
     /// Whether it takes down what is in its target, too.
     pub cascade: bool,
+    /// Whether agents are told to let go of what is deleted, instead of removing it.
+    pub keep: bool,
     /// An admin lets it pass the brake and the approval.
     pub break_glass: bool,
     /// What it has to take away, and nothing else.
@@ -49,7 +52,8 @@ impl Ask {
             Some(_) => Reads::Members { cascade: self.cascade },
             None => Reads::Nothing,
         };
-        DoorInput { defaults, caller: None, plan: self.plan, reads }
+        let Self { plan, cascade, keep, .. } = *self;
+        DoorInput { defaults, caller: None, plan, reads, cascade, keep }
     }
 
     pub fn check(&self) -> Result<(), Refusal> {
@@ -100,6 +104,8 @@ pub struct Door {
     pub plan: Option<Plan>,
     /// What would go, if the request asks for it.
     pub reading: Option<Reading>,
+    /// What of Fleet goes with the target.
+    pub fleet: Members,
 }
 
 /// What the store has to know to load a [`Door`].
@@ -110,11 +116,22 @@ pub struct DoorInput {
     pub caller: Option<Braked>,
     pub plan: Option<PlanId>,
     pub reads: Reads,
+    /// What is in a project goes with it.
+    pub cascade: bool,
+    /// Agents have to be able to let go.
+    pub keep: bool,
 }
 
 impl From<Defaults> for DoorInput {
     fn from(defaults: Defaults) -> Self {
-        Self { defaults, caller: None, plan: None, reads: Reads::Nothing }
+        Self {
+            defaults,
+            caller: None,
+            plan: None,
+            reads: Reads::Nothing,
+            cascade: false,
+            keep: false,
+        }
     }
 }
 
@@ -183,6 +200,7 @@ impl Begins {
 pub(crate) struct Taking<'a> {
     pub(crate) kind: SubjectKind,
     pub(crate) name: &'a str,
+    /// With the stacks, which count as much.
     pub(crate) resources: i64,
 }
 

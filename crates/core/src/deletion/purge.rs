@@ -13,6 +13,7 @@ use crate::deletion::write::enter;
 use crate::error::{ErrorKind, Refusal};
 use crate::ids::Revision;
 use crate::operations::control::Mode;
+use crate::subject::SubjectKind;
 use crate::text::Reason;
 use crate::time::Timestamp;
 
@@ -36,6 +37,8 @@ pub struct PurgeSnapshot {
 pub struct Needs {
     /// Attempts whose absence outside is not proven, or a namespace.
     pub unproven: Found,
+    /// Stacks that agents have not reported as removed.
+    pub owed: Found,
     /// Members with an open leak record.
     pub leaks: Found,
     /// Whether a subscription has not delivered an event of a member.
@@ -95,6 +98,8 @@ pub enum Trigger<'a> {
         reason: &'a Reason,
         /// Although purge protection covers it.
         despite_protection: bool,
+        /// Content goes at once, whatever needs the rows; those go when nothing does.
+        now: bool,
     },
 }
 
@@ -136,7 +141,16 @@ impl PurgeSnapshot {
                 "the installation only observes; end that with `slipway resume`".to_owned(),
             ),
         }
-        let Needs { unproven, leaks, owed_delivery, users } = &self.needs;
+        let Needs { unproven, owed, leaks, owed_delivery, users } = &self.needs;
+        if owed.count > 0 {
+            add(
+                "not_proven_gone",
+                format!(
+                    "nobody has reported that {} is removed; `slipway deletion get` names each agent",
+                    owed.shown()
+                ),
+            );
+        }
         if unproven.count > 0 {
             add(
                 "not_proven_gone",
@@ -193,30 +207,64 @@ pub fn begin(
     if matches!(deletion.state, DeletionState::Purging | DeletionState::Purged) {
         return Ok(Commit::default());
     }
-    let (reason, despite) = match trigger {
+    let (reason, despite, erases) = match trigger {
         Trigger::Retention => {
             // It was restored, or its time was read before it changed.
             let over = deletion.restorable_until.is_some_and(|until| until <= *now);
             if deletion.state != DeletionState::Done || !over {
                 return Ok(Commit::default());
             }
-            ("its retention is over", false)
+            ("its retention is over", false, false)
         }
-        Trigger::ByHand { reason, despite_protection } => (reason.as_str(), despite_protection),
+        Trigger::ByHand { reason, despite_protection, now } => {
+            (reason.as_str(), despite_protection, now)
+        }
     };
-    let withheld = snapshot.withheld(despite);
+    if erases && !ERASED.contains(&deletion.target.kind) {
+        let kind = deletion.target.kind;
+        let problem = format!(
+            "erases the content of stacks and templates, and a {kind} has none; leave it out, and the purge begins as soon as nothing needs the rows"
+        );
+        return Err(Refusal::invalid("now", problem));
+    }
+    let mut withheld = snapshot.withheld(despite);
+    if erases {
+        // The rows wait for these, the content does not.
+        withheld.retain(|one| !ROWS_WAIT_FOR.contains(&one.code));
+    }
     if !withheld.is_empty() {
         return Err(refusal(deletion, &withheld));
     }
     let audit = entry("deletion.purge", deletion, actor, *now).because(reason).with(json!({
         "rows": snapshot.left,
         "despite_protection": despite && deletion.purge_protected,
+        "now": erases,
     }));
     let mut commit =
         Commit { audit: vec![audit], mode: Some(snapshot.mode_revision), ..Commit::default() };
-    let after = Deletion { state: DeletionState::Purging, ..deletion.clone() };
+    let mut after = Deletion { state: DeletionState::Purging, ..deletion.clone() };
+    if erases {
+        // What waits is looked at less and less often, counted from now on.
+        after.fleet.erases = true;
+        after.restorable_until = Some(*now);
+    }
     enter(&mut commit, deletion, after, *now);
     Ok(commit)
+}
+
+/// What has content that can be erased, or may contain it.
+const ERASED: [SubjectKind; 4] =
+    [SubjectKind::Project, SubjectKind::Generator, SubjectKind::Stack, SubjectKind::Template];
+
+/// Reasons that a purge which erases waits for with its rows only.
+const ROWS_WAIT_FOR: [&str; 4] = ["not_proven_gone", "open_leak", "owed_delivery", "in_use"];
+
+impl Needs {
+    /// Whether nothing needs the rows.
+    pub fn is_empty(&self) -> bool {
+        let Self { unproven, owed, leaks, owed_delivery, users } = self;
+        [unproven, owed, leaks, users].iter().all(|found| found.count == 0) && !owed_delivery
+    }
 }
 
 /// Ends the purge of a deletion of which nothing is left.
@@ -343,7 +391,7 @@ mod tests {
         for (code, snapshot) in cases {
             assert_eq!(codes(&snapshot), [code]);
             let reason = why();
-            let by_hand = Trigger::ByHand { reason: &reason, despite_protection: true };
+            let by_hand = Trigger::ByHand { reason: &reason, despite_protection: true, now: false };
             let refused = begin(&snapshot, by_hand, &Actor::new("x")).expect_err("withheld");
             assert_eq!(refused.kind, ErrorKind::PurgeWithheld);
         }
@@ -363,7 +411,11 @@ mod tests {
         };
         let protected = PurgeSnapshot { deletion, ..good };
         let reason = why();
-        let ask = |despite_protection| Trigger::ByHand { reason: &reason, despite_protection };
+        let ask = |despite_protection| Trigger::ByHand {
+            reason: &reason,
+            despite_protection,
+            now: false,
+        };
         assert!(begin(&protected, ask(false), &Actor::new("x")).is_err());
         let forced = begin(&protected, ask(true), &Actor::new("x")).expect("with a reason");
         assert_eq!(forced.audit[0].details["despite_protection"], true);
@@ -397,6 +449,7 @@ mod tests {
                 },
                 needs: Needs {
                     unproven: found(counts[0]),
+                    owed: Found::default(),
                     leaks: found(counts[1]),
                     owed_delivery: owed,
                     users: found(counts[2]),

@@ -75,6 +75,7 @@ pub struct Deletion {
     pub cascade: bool,
     /// How many resources it takes down, counted at the request.
     pub resources: i64,
+    pub fleet: StackFacts,
     pub revision: Revision,
     pub requested_at: Timestamp,
     /// When its grace ends. Until then nothing changes, and cancelling it is the restore.
@@ -88,6 +89,17 @@ pub struct Deletion {
     pub purge_protected: bool,
     /// When it was purged, cancelled or restored. The record is kept for some time after.
     pub ended_at: Option<Timestamp>,
+}
+
+/// What only deletions of things of Fleet have.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct StackFacts {
+    /// Its markers tell agents to let go instead of removing.
+    pub keep: bool,
+    /// How many stacks it takes away, counted at the request.
+    pub stacks: i64,
+    /// Its content is erased, and its rows go when nothing needs them any more.
+    pub erases: bool,
 }
 
 impl Deletion {

@@ -11,10 +11,10 @@ use crate::deletion::DeletionWrite;
 use crate::deletion::door::{Ask, Begins, Door, Passed, Requested, Taking, break_glass, entry};
 use crate::deletion::plan::{Circumstances, Draft, Plan};
 use crate::deletion::protection;
-use crate::deletion::record::{Deletion, DeletionState};
+use crate::deletion::record::{Deletion, DeletionState, StackFacts};
 use crate::deletion::write::{Mark, Members, begin, enter};
-use crate::error::Refusal;
-use crate::ids::{DeletionId, ProjectId, Revision};
+use crate::error::{ErrorKind, Refusal};
+use crate::ids::{DeletionId, ProjectId, Revision, StackId};
 use crate::kind::{Kind, existing};
 use crate::subject::Subject;
 use crate::time::Timestamp;
@@ -26,6 +26,9 @@ pub trait Deletable: Kind {
 
     /// The audit verb of the request.
     const DELETE: &'static str;
+
+    /// Whether agents can be told to let go of it.
+    const KEEPS: bool = false;
 
     /// The live row, and the time it was locked.
     fn found(snapshot: &Self::Snapshot) -> (&Option<Self>, Timestamp);
@@ -58,6 +61,8 @@ pub struct Leaving<'a> {
     pub reason: &'a str,
     pub actor: &'a Actor,
     pub now: Timestamp,
+    /// Agents are told to let go of it.
+    pub keep: bool,
 }
 
 /// What is in a container.
@@ -91,11 +96,17 @@ pub fn request<K: Deletable>(
     let row = existing(found, ask.expected)?;
     door.check_plan(ask, row.id().into(), door.under_way.as_ref(), now)?;
     if let Some(under_way) = &door.under_way {
+        if ask.keep && !under_way.fleet.keep {
+            return Err(without_keep(under_way));
+        }
         return door.again(under_way, ask, actor, now);
     }
     row.free(snapshot, ask.cascade)?;
+    if ask.keep {
+        keepable::<K>(door)?;
+    }
     let (target, contents) = (row.id().into(), K::contents(snapshot));
-    let begins = match door.pass(ask, taking::<K>(row, contents, ask), actor, now)? {
+    let begins = match door.pass(ask, taking::<K>(row, contents, (door, ask)), actor, now)? {
         Passed::Begins(begins) => begins,
         Passed::Stopped(requested) => return Ok(*requested),
     };
@@ -110,6 +121,7 @@ pub fn request<K: Deletable>(
         parent: None,
         cascade: ask.cascade,
         resources: contents.resources,
+        fleet: StackFacts { keep: ask.keep, stacks: stacks::<K>(door), erases: false },
         revision: Revision::FIRST,
         requested_at: now,
         scheduled_for: begins.time(),
@@ -128,6 +140,9 @@ pub fn request<K: Deletable>(
     if ask.cascade {
         details["resources"] = json!(contents.resources);
     }
+    if ask.keep {
+        details["keep"] = json!(true);
+    }
     if let Some(plan) = ask.plan {
         details["plan_id"] = json!(plan);
     }
@@ -135,7 +150,9 @@ pub fn request<K: Deletable>(
         AuditEntry::new(K::DELETE, actor, about, now).because(ask.reason.as_str()).with(details);
     let mut commit = Commit { audit: vec![entry], ..Commit::default() };
     let deletion = match begins {
-        Begins::Now => entered::<K>(&mut commit, (row, snapshot), deletion, contents, (actor, now)),
+        Begins::Now => {
+            entered::<K>(&mut commit, (row, snapshot, door), deletion, contents, (actor, now))
+        }
         Begins::At(_) => {
             mark(&mut commit, row, &deletion, None);
             deletion
@@ -151,10 +168,44 @@ pub fn request<K: Deletable>(
     Ok(Requested::new(ask.deletion_id, commit))
 }
 
-fn taking<'a, K: Deletable>(row: &'a K, contents: Contents, ask: &Ask) -> Taking<'a> {
+fn taking<'a, K: Deletable>(
+    row: &'a K,
+    contents: Contents,
+    (door, ask): (&Door, &Ask),
+) -> Taking<'a> {
     let target: Subject = row.id().into();
     let resources = if ask.cascade { contents.resources } else { 0 };
-    Taking { kind: target.kind, name: row.name(), resources }
+    Taking { kind: target.kind, name: row.name(), resources: resources + stacks::<K>(door) }
+}
+
+/// How many stacks go: those in it, or it itself.
+fn stacks<K: Deletable>(door: &Door) -> i64 {
+    let own = K::KIND == StackId::KIND;
+    i64::try_from(door.fleet.stacks.len()).unwrap_or(i64::MAX) + i64::from(own)
+}
+
+fn keepable<K: Deletable>(door: &Door) -> Result<(), Refusal> {
+    if K::KEEPS {
+        return door.fleet.keepable();
+    }
+    Err(keeps_nothing(K::KIND))
+}
+
+/// Of things that no agent has.
+pub(crate) fn keeps_nothing(kind: &str) -> Refusal {
+    let message = format!(
+        "`keep` tells agents to let go of stacks, and a {kind} is none; leave it out, or delete its stacks or generators with it"
+    );
+    Refusal::new(ErrorKind::KeepNotSupported, message).at("keep")
+}
+
+fn without_keep(under_way: &Deletion) -> Refusal {
+    let Deletion { target, name, id, .. } = under_way;
+    let message = format!(
+        "a deletion of {} `{name}` without `keep` is under way; cancel it first: `slipway deletion cancel {id}`",
+        target.kind
+    );
+    Refusal::new(ErrorKind::Leaving, message).at("keep")
 }
 
 /// Plans the deletion instead of requesting it.
@@ -167,7 +218,7 @@ pub fn plan<K: Deletable>(
     let (found, now) = K::found(snapshot);
     let ask = &circumstances.ask;
     let row = existing(found, ask.expected)?;
-    let taking = taking::<K>(row, K::contents(snapshot), ask);
+    let taking = taking::<K>(row, K::contents(snapshot), (door, ask));
     let refused = door.would_refuse(ask, taking, actor, now);
     let refusals = [row.free(snapshot, ask.cascade).err(), refused];
     let draft = Draft {
@@ -189,20 +240,24 @@ fn members_of(deletion: &Deletion) -> Option<ProjectId> {
 /// The deletion as it begins to run or is done, and the mark of its row.
 fn entered<K: Deletable>(
     commit: &mut Commit,
-    (row, snapshot): (&K, &K::Snapshot),
+    (row, snapshot, door): (&K, &K::Snapshot, &Door),
     deletion: Deletion,
     contents: Contents,
     (actor, now): (&Actor, Timestamp),
 ) -> Deletion {
     let (state, gone) = contents.state();
     mark(commit, row, &deletion, gone.then_some(now));
+    let leaving = Leaving {
+        deletion_id: deletion.id,
+        reason: &deletion.reason,
+        actor,
+        now,
+        keep: deletion.fleet.keep,
+    };
     if gone {
-        let leaving = Leaving { deletion_id: deletion.id, reason: &deletion.reason, actor, now };
-        let Commit { writes, events, audit, .. } = row.leaving(snapshot, &leaving);
-        commit.writes.extend(writes);
-        commit.events.extend(events);
-        commit.audit.extend(audit);
+        commit.join(row.leaving(snapshot, &leaving));
     }
+    commit.join(door.fleet.leave(deletion.target, deletion.project_id, &leaving));
     match state {
         DeletionState::Done => deletion.done(now),
         _ => Deletion { state, ..deletion },
@@ -236,13 +291,18 @@ pub fn start<K: Deletable>(
     let (Some(row), Some(scheduled)) = (found, scheduled) else { return Ok(Commit::default()) };
     protection::check(&door.protections, now)?;
     row.free(snapshot, scheduled.cascade)?;
+    if scheduled.fleet.keep {
+        keepable::<K>(door)?;
+    }
     let mut commit = Commit {
         audit: vec![entry("deletion.start", scheduled, actor, now).because(&*scheduled.reason)],
         ..Commit::default()
     };
     let contents = K::contents(snapshot);
-    let deletion = Deletion { resources: contents.resources, ..scheduled.clone() };
-    let deletion = entered::<K>(&mut commit, (row, snapshot), deletion, contents, (actor, now));
+    let fleet = StackFacts { stacks: stacks::<K>(door), ..scheduled.fleet };
+    let deletion = Deletion { resources: contents.resources, fleet, ..scheduled.clone() };
+    let deletion =
+        entered::<K>(&mut commit, (row, snapshot, door), deletion, contents, (actor, now));
     if let Some(project) = members_of(&deletion) {
         let members = Members { project, deletion_id: deletion.id };
         commit.writes.push(Write::Deletion(DeletionWrite::MarkMembers(members)));

@@ -22,6 +22,10 @@ closed_set!(
         Placement => "Placement",
         Key => "Key",
         Resource => "Resource",
+        Generator => "Generator",
+        Template => "Template",
+        Stack => "Stack",
+        Agent => "Agent",
     }
 );
 
@@ -33,7 +37,16 @@ impl DocumentKind {
 
     /// Whether `metadata.project` says where the object is.
     pub const fn in_project(self) -> bool {
-        matches!(self, Self::Assignment | Self::Key | Self::Resource)
+        matches!(
+            self,
+            Self::Assignment
+                | Self::Key
+                | Self::Resource
+                | Self::Generator
+                | Self::Template
+                | Self::Stack
+                | Self::Agent
+        )
     }
 
     /// Whether it has no id of its own: it is something that a project has, and known by the
@@ -83,7 +96,7 @@ impl Address {
     }
 
     /// The names from the outermost to its own, as rows have them. Only the last one, the
-    /// key of a label, may contain a slash.
+    /// key of a label or a name of Fleet, may contain a slash.
     pub fn path(&self) -> String {
         let outer = [self.project.as_deref(), self.cloud.as_deref()];
         let parts: Vec<&str> = outer.into_iter().flatten().chain([self.name.as_str()]).collect();
@@ -153,6 +166,8 @@ mod tests {
             Address::new(DocumentKind::Key, "ci"),
             Address::new(DocumentKind::Key, "ci").of_project("web"),
             Address::new(DocumentKind::Resource, "db").of_project("web"),
+            Address::new(DocumentKind::Stack, "a/b").of_project("web"),
+            Address::new(DocumentKind::Agent, "edge@a/b").of_project("web"),
         ];
         for address in addresses {
             assert_eq!(Address::from_stored(address.kind, &address.path()), address);

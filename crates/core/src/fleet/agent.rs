@@ -12,15 +12,20 @@ use crate::deletion::leak::LeakRecord;
 use crate::deletion::request::{Deletable, Leaving};
 use crate::error::{ErrorKind, Refusal};
 use crate::fleet::event::{Announced, Happened};
+use crate::fleet::generator::Generator;
+use crate::fleet::links::{self, RegistrationSnapshot};
 use crate::fleet::object::derived;
 use crate::fleet::{FleetName, FleetWrite};
-use crate::ids::{AgentId, DeletionId, LeakRecordId, ProjectId, Revision, StackId};
+use crate::ids::{AgentId, DeletionId, GeneratorId, LeakRecordId, ProjectId, Revision, StackId};
 use crate::kind::{audited, existing, free, kind, unknown};
 use crate::precondition::Expected;
 use crate::time::Timestamp;
 
 /// The kind of the leak that a deleted agent leaves for each stack that it holds.
 pub const LEAK_KIND: &str = "held_by_deleted_agent";
+
+/// The capability of an agent that can let go of what it deployed.
+pub const KEEP: &str = "keep";
 
 closed_set!(
     /// Whether an agent carries out what it is offered.
@@ -39,6 +44,8 @@ pub struct Agent {
     pub cluster_name: FleetName,
     pub status: AgentStatus,
     pub heartbeat: Option<Heartbeat>,
+    /// Whether its last heartbeat said [`KEEP`].
+    pub can_keep: bool,
     pub revision: Revision,
     pub deletion_id: Option<DeletionId>,
     pub deleted_at: Option<Timestamp>,
@@ -73,6 +80,8 @@ pub struct AgentSnapshot {
     pub agent: Option<Agent>,
     /// The stacks that it holds; read for a deletion only.
     pub held: Vec<HeldStack>,
+    /// The live ones of the generators that a new one registers with, locked against deletion.
+    pub generators: Vec<Generator>,
 }
 
 /// A stack that an agent was offered and did not report as removed.
@@ -87,6 +96,8 @@ pub struct NewAgent {
     pub id: AgentId,
     pub name: FleetName,
     pub cluster_name: FleetName,
+    /// The generators that it registers with, each with the id of its row.
+    pub registrations: Vec<(Uuid, GeneratorId)>,
 }
 
 /// The fields to change; `None` leaves one unchanged.
@@ -109,6 +120,7 @@ pub fn create(snapshot: &AgentSnapshot, new: &NewAgent, actor: &Actor) -> Result
         cluster_name: new.cluster_name.clone(),
         status: AgentStatus::Inactive,
         heartbeat: None,
+        can_keep: false,
         revision: Revision::FIRST,
         deletion_id: None,
         deleted_at: None,
@@ -118,9 +130,20 @@ pub fn create(snapshot: &AgentSnapshot, new: &NewAgent, actor: &Actor) -> Result
     let details = json!({ "name": agent.name, "cluster_name": agent.cluster_name });
     let about = about(&agent);
     let event = announced(&agent, agent.revision, snapshot.now).happened(Happened::Created, None);
-    let write = FleetWrite::AgentInsert(agent);
+    let write = FleetWrite::AgentInsert(agent.clone());
     let mut commit = audited(write, "agent.create", about, actor, snapshot.now, details);
     commit.events.extend(event);
+    for (id, generator) in &new.registrations {
+        let found = snapshot.generators.iter().find(|found| found.id == *generator);
+        let pair = RegistrationSnapshot {
+            now: snapshot.now,
+            agent: Some(agent.clone()),
+            generator: found.cloned(),
+            registration: None,
+        };
+        let registered = links::register(&pair, *id, actor);
+        commit.join(registered.map_err(|refusal| refusal.at("generator_ids"))?);
+    }
     Ok(commit)
 }
 
@@ -180,23 +203,10 @@ impl Deletable for Agent {
 
     fn leaving(&self, snapshot: &AgentSnapshot, leaving: &Leaving<'_>) -> Commit {
         let Leaving { deletion_id, now, .. } = *leaving;
-        let leak = |stack: &HeldStack| {
-            let leak = LeakRecord {
-                id: LeakRecordId::new(leak_id(self.id, stack.id)),
-                kind: LEAK_KIND,
-                subject: self.id.into(),
-                found_at: now,
-                last_known: None,
-                evidence: json!({
-                    "agent": self.name, "cluster_name": self.cluster_name,
-                    "stack_id": stack.id, "stack": stack.name, "deletion_id": deletion_id,
-                }),
-            };
-            Write::Deletion(DeletionWrite::LeakInsert(leak))
-        };
+        let names = (self.name.as_str(), self.cluster_name.as_str());
         let gone = announced(self, self.revision.next(), now);
         Commit {
-            writes: snapshot.held.iter().map(leak).collect(),
+            writes: leaks(self.id, names, &snapshot.held, deletion_id, now).collect(),
             events: gone.happened(Happened::Deleted, Some(deletion_id)).into_iter().collect(),
             ..Commit::default()
         }
@@ -205,6 +215,30 @@ impl Deletable for Agent {
     fn free(&self, _snapshot: &AgentSnapshot, _cascade: bool) -> Result<(), Refusal> {
         Ok(())
     }
+}
+
+/// A leak record for each stack that a deleted agent holds.
+pub(crate) fn leaks(
+    id: AgentId,
+    (name, cluster_name): (&str, &str),
+    held: &[HeldStack],
+    deletion_id: DeletionId,
+    now: Timestamp,
+) -> impl Iterator<Item = Write> {
+    held.iter().map(move |stack| {
+        let leak = LeakRecord {
+            id: LeakRecordId::new(leak_id(id, stack.id)),
+            kind: LEAK_KIND,
+            subject: id.into(),
+            found_at: now,
+            last_known: None,
+            evidence: json!({
+                "agent": name, "cluster_name": cluster_name, "stack_id": stack.id,
+                "stack": stack.name, "deletion_id": deletion_id,
+            }),
+        };
+        Write::Deletion(DeletionWrite::LeakInsert(leak))
+    })
 }
 
 /// One record for an agent and a stack, however often the agent is deleted and restored.
@@ -218,12 +252,13 @@ mod tests {
     use crate::deletion::door::Door;
     use crate::deletion::request::request;
     use crate::fixtures::catalog::mk_ask;
-    use crate::fixtures::fleet::{mk_agent, mk_stack};
-    use crate::fixtures::{at, mk_actor};
+    use crate::fixtures::fleet::{mk_agent, mk_generator, mk_stack};
+    use crate::fixtures::{at, mk_actor, uuid};
 
     fn snapshot() -> AgentSnapshot {
         let held = vec![HeldStack { id: mk_stack().id, name: "web".to_owned() }];
-        AgentSnapshot { now: at(1_000), project: None, agent: Some(mk_agent()), held }
+        let (now, agent) = (at(1_000), Some(mk_agent()));
+        AgentSnapshot { now, project: None, agent, held, generators: vec![mk_generator()] }
     }
 
     #[test]
@@ -232,6 +267,7 @@ mod tests {
             id: mk_agent().id,
             name: mk_agent().name,
             cluster_name: mk_agent().cluster_name,
+            registrations: vec![(uuid(7), mk_generator().id)],
         };
         let taken = AgentSnapshot { project: Some(mk_agent().project_id), ..snapshot() };
         assert_eq!(create(&taken, &new, &mk_actor()).unwrap_err().kind, ErrorKind::NameTaken);
@@ -241,6 +277,11 @@ mod tests {
         assert!(
             matches!(&**write, FleetWrite::AgentInsert(agent) if agent.status == AgentStatus::Inactive)
         );
+        assert_eq!(commit.writes.len(), 2, "and its registration");
+        let other = AgentSnapshot { generators: Vec::new(), ..free };
+        let refusal = create(&other, &new, &mk_actor()).unwrap_err();
+        assert_eq!(refusal.kind, ErrorKind::GeneratorNotFound);
+        assert_eq!(refusal.field.as_deref(), Some("generator_ids"));
         let change = AgentChange { status: Some(AgentStatus::Inactive), ..AgentChange::default() };
         let commit = update(&snapshot(), &change, Expected::Any, &mk_actor()).unwrap();
         assert_eq!(commit.audit[0].details["after"]["status"], "INACTIVE");

@@ -85,10 +85,14 @@ impl Content {
         self.has_secret
     }
 
-    /// SHA-256 of the text, in hexadecimal.
     pub fn checksum(&self) -> String {
-        HEXLOWER.encode(&Sha256::digest(self.text.as_bytes()))
+        checksum(&self.text)
     }
+}
+
+/// SHA-256 of a text, in hexadecimal.
+pub fn checksum(text: &str) -> String {
+    HEXLOWER.encode(&Sha256::digest(text.as_bytes()))
 }
 
 /// The checksum of a marker. It differs from that of any content and of any other marker, so

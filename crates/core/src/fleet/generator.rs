@@ -1,17 +1,17 @@
 //! A generator: a program that submits stacks, and owns them.
 
+use std::time::Duration;
+
 use serde_json::json;
 
-use crate::access::audit::{About, Actor, AuditEntry};
+use crate::access::audit::{About, Actor};
 use crate::commit::Commit;
 use crate::deletion::request::{Deletable, Leaving};
+use crate::deletion::settings::RETENTION_MAX;
 use crate::error::{ErrorKind, Refusal};
 use crate::fleet::event::{Announced, Happened};
-use crate::fleet::object::NewObject;
-use crate::fleet::stack::{Stack, next_sequence};
-use crate::fleet::write::{MembersLeave, StackLeaves};
 use crate::fleet::{FleetName, FleetWrite};
-use crate::ids::{DeletionId, GeneratorId, ProjectId, Revision, TemplateId};
+use crate::ids::{DeletionId, GeneratorId, ProjectId, Revision};
 use crate::kind::{audited, existing, free, kind, unknown};
 use crate::precondition::Expected;
 use crate::time::Timestamp;
@@ -25,6 +25,8 @@ pub struct Generator {
     pub description: Option<String>,
     /// Whether its objects may have Secrets with values.
     pub accepts_secrets: bool,
+    /// How long what was deleted of it is kept; `None` leaves it to the settings of deletions.
+    pub retention: Option<Duration>,
     pub revision: Revision,
     pub deletion_id: Option<DeletionId>,
     pub deleted_at: Option<Timestamp>,
@@ -42,17 +44,6 @@ pub struct GeneratorSnapshot {
     pub project: Option<ProjectId>,
     /// The addressed generator, or the one that has the requested name.
     pub generator: Option<Generator>,
-    /// What goes with it, locked; read for a deletion only.
-    pub stacks: Vec<Stack>,
-    pub templates: Vec<TemplateRow>,
-}
-
-/// A live template of a generator, as a deletion needs it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TemplateRow {
-    pub id: TemplateId,
-    pub revision: Revision,
-    pub name: String,
 }
 
 #[derive(Debug, Clone)]
@@ -61,6 +52,7 @@ pub struct NewGenerator {
     pub name: FleetName,
     pub description: Option<String>,
     pub accepts_secrets: bool,
+    pub retention: Option<Duration>,
 }
 
 /// The fields to change; `None` leaves one unchanged.
@@ -69,6 +61,7 @@ pub struct GeneratorChange {
     pub name: Option<FleetName>,
     pub description: Option<Option<String>>,
     pub accepts_secrets: Option<bool>,
+    pub retention: Option<Option<Duration>>,
 }
 
 pub fn create(
@@ -80,12 +73,14 @@ pub fn create(
         return Err(unknown(ErrorKind::ProjectNotFound, "project").at("project"));
     };
     free(&snapshot.generator, "name", new.name.as_str())?;
+    check(new.retention)?;
     let generator = Generator {
         id: new.id,
         project_id,
         name: new.name.clone(),
         description: new.description.clone(),
         accepts_secrets: new.accepts_secrets,
+        retention: new.retention,
         revision: Revision::FIRST,
         deletion_id: None,
         deleted_at: None,
@@ -112,8 +107,10 @@ pub fn update(
         name: change.name.clone().unwrap_or_else(|| before.name.clone()),
         description: change.description.clone().unwrap_or_else(|| before.description.clone()),
         accepts_secrets: change.accepts_secrets.unwrap_or(before.accepts_secrets),
+        retention: change.retention.unwrap_or(before.retention),
         ..before.clone()
     };
+    check(after.retention)?;
     if after == *before {
         return Ok(Commit::default());
     }
@@ -121,12 +118,20 @@ pub fn update(
         json!({
             "name": generator.name, "description": generator.description,
             "accepts_secrets": generator.accepts_secrets,
+            "retention_seconds": generator.retention.map(|kept| kept.as_secs()),
         })
     };
     let details = json!({ "before": shown(before), "after": shown(&after) });
     let write = FleetWrite::GeneratorUpdate(after);
     let about = about(before).at(before.revision.next());
     Ok(audited(write, "generator.update", about, actor, snapshot.now, details))
+}
+
+fn check(retention: Option<Duration>) -> Result<(), Refusal> {
+    if retention.is_some_and(|kept| kept > RETENTION_MAX) {
+        return Err(Refusal::invalid("retention", "must be at most 3650d, which is ten years"));
+    }
+    Ok(())
 }
 
 fn about(generator: &Generator) -> About {
@@ -140,11 +145,11 @@ fn announced(generator: &Generator, at: Timestamp) -> Option<crate::event::Event
         .happened(Happened::Created, None)
 }
 
-/// Its stacks and templates go with it, each with an entry in the audit and an event of its
-/// own, and every stack with a marker.
+/// Its stacks and templates go with it, see [`crate::fleet::members`].
 impl Deletable for Generator {
     type Snapshot = GeneratorSnapshot;
     const DELETE: &'static str = "generator.delete";
+    const KEEPS: bool = true;
 
     fn found(snapshot: &GeneratorSnapshot) -> (&Option<Self>, Timestamp) {
         (&snapshot.generator, snapshot.now)
@@ -158,42 +163,17 @@ impl Deletable for Generator {
         Some(self.project_id)
     }
 
-    fn leaving(&self, snapshot: &GeneratorSnapshot, leaving: &Leaving<'_>) -> Commit {
-        let Leaving { deletion_id, reason, actor, now } = *leaving;
-        let mut commit = Commit::default();
-        let project_id = self.project_id;
+    fn leaving(&self, _snapshot: &GeneratorSnapshot, leaving: &Leaving<'_>) -> Commit {
+        let Leaving { deletion_id, now, .. } = *leaving;
         let own = Announced {
             subject: self.id.into(),
             name: self.name.as_str(),
-            project_id,
+            project_id: self.project_id,
             revision: self.revision.next(),
             at: now,
         };
-        commit.events.extend(own.happened(Happened::Deleted, Some(deletion_id)));
-        let mut member = |subject, name: &str, revision: Revision, verb| {
-            let revision = revision.next();
-            let named = Announced { subject, name, project_id, revision, at: now };
-            commit.events.extend(named.happened(Happened::Deleted, Some(deletion_id)));
-            let about = About::new(subject).of(project_id).at(revision);
-            let details = json!({ "deletion_id": deletion_id, "with": "generator" });
-            let entry = AuditEntry::new(verb, actor, about, now);
-            commit.audit.push(entry.because(reason).with(details));
-        };
-        let (mut stacks, mut markers) = (Vec::new(), Vec::new());
-        for stack in &snapshot.stacks {
-            member(stack.id.into(), stack.name.as_str(), stack.revision, "stack.delete");
-            let sequence = next_sequence(stack.last_sequence, now);
-            stacks.push(StackLeaves { id: stack.id, revision: stack.revision, sequence });
-            markers.push(NewObject::marker_of_deletion(stack.id, deletion_id, sequence, now));
-        }
-        for row in &snapshot.templates {
-            member(row.id.into(), &row.name, row.revision, "template.delete");
-        }
-        let templates = snapshot.templates.iter().map(|row| (row.id, row.revision)).collect();
-        let members = MembersLeave { deletion_id, deleted_at: now, stacks, templates };
-        commit.writes.push(FleetWrite::MembersLeave(members).into());
-        commit.writes.push(FleetWrite::ObjectsMake(markers).into());
-        commit
+        let events = own.happened(Happened::Deleted, Some(deletion_id)).into_iter().collect();
+        Commit { events, ..Commit::default() }
     }
 
     fn free(&self, _snapshot: &GeneratorSnapshot, _cascade: bool) -> Result<(), Refusal> {
@@ -203,22 +183,12 @@ impl Deletable for Generator {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
-    use proptest::prelude::*;
-
     use super::*;
-    use crate::commit::Write;
-    use crate::deletion::door::Door;
-    use crate::deletion::request::request;
-    use crate::fixtures::catalog::mk_ask;
-    use crate::fixtures::fleet::{mk_generator, mk_stack};
-    use crate::fixtures::{at, mk_actor, uuid};
-    use crate::ids::StackId;
+    use crate::fixtures::fleet::mk_generator;
+    use crate::fixtures::{at, mk_actor};
 
-    fn snapshot(stacks: Vec<Stack>, templates: Vec<TemplateRow>) -> GeneratorSnapshot {
-        let generator = Some(mk_generator());
-        GeneratorSnapshot { now: at(1_000), project: None, generator, stacks, templates }
+    fn snapshot() -> GeneratorSnapshot {
+        GeneratorSnapshot { now: at(1_000), project: None, generator: Some(mk_generator()) }
     }
 
     #[test]
@@ -228,11 +198,10 @@ mod tests {
             name: mk_generator().name,
             description: None,
             accepts_secrets: false,
+            retention: None,
         };
-        let taken = GeneratorSnapshot {
-            project: Some(mk_generator().project_id),
-            ..snapshot(vec![], vec![])
-        };
+        let project = Some(mk_generator().project_id);
+        let taken = GeneratorSnapshot { project, ..snapshot() };
         assert_eq!(create(&taken, &new, &mk_actor()).unwrap_err().kind, ErrorKind::NameTaken);
         let free = GeneratorSnapshot { generator: None, ..taken };
         let commit = create(&free, &new, &mk_actor()).unwrap();
@@ -244,55 +213,11 @@ mod tests {
 
     #[test]
     fn an_update_that_changes_nothing_writes_nothing() {
-        let there = snapshot(vec![], vec![]);
+        let there = snapshot();
         let same = GeneratorChange { name: Some(mk_generator().name), ..Default::default() };
         assert!(update(&there, &same, Expected::Any, &mk_actor()).unwrap().is_empty());
         let other = GeneratorChange { accepts_secrets: Some(true), ..Default::default() };
         let commit = update(&there, &other, Expected::Any, &mk_actor()).unwrap();
         assert_eq!(commit.audit[0].details["after"]["accepts_secrets"], true);
-    }
-
-    proptest! {
-        /// Whatever goes with a generator is announced, audited and, if it is a stack, gets
-        /// one marker that is newer than all of its objects.
-        #[test]
-        fn everything_that_goes_with_a_generator_is_told(
-            lasts in proptest::collection::vec(0..4_000_000_000_i64, 0..20),
-            templates in 0..5_u128,
-        ) {
-            let stack = |(index, last_sequence): (usize, &i64)| Stack {
-                id: StackId::new(uuid(1_000 + index as u128)),
-                name: FleetName::from_stored(format!("s{index}")),
-                last_sequence: *last_sequence,
-                ..mk_stack()
-            };
-            let stacks: Vec<_> = lasts.iter().enumerate().map(stack).collect();
-            let template = |number| TemplateRow {
-                id: TemplateId::new(uuid(2_000 + number)),
-                revision: Revision(3),
-                name: format!("t{number}"),
-            };
-            let there = snapshot(stacks.clone(), (0..templates).map(template).collect());
-            let asked = request::<Generator>(&there, &Door::default(), &mk_ask(), &mk_actor());
-            let commit = asked.unwrap().commit;
-            let named = 1 + stacks.len() + templates as usize;
-            prop_assert_eq!(commit.audit.len(), named);
-            // One of the deletion itself.
-            prop_assert_eq!(commit.events.len(), named + 1);
-            let ids: BTreeSet<_> = commit.events.iter().map(|event| event.id).collect();
-            prop_assert_eq!(ids.len(), commit.events.len());
-            let markers: Vec<_> = commit.writes.iter().filter_map(|write| match write {
-                Write::Fleet(write) => match &**write {
-                    FleetWrite::ObjectsMake(made) => Some(made.clone()),
-                    _ => None,
-                },
-                _ => None,
-            }).flatten().collect();
-            prop_assert_eq!(markers.len(), stacks.len());
-            for (stack, marker) in stacks.iter().zip(&markers) {
-                prop_assert_eq!(marker.stack_id, stack.id);
-                prop_assert!(marker.sequence > stack.last_sequence && marker.copy_of.is_none());
-            }
-        }
     }
 }

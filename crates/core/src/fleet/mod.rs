@@ -2,7 +2,8 @@
 //!
 //! Reading order: the texts and contents that people give ([`text`], [`content`]), the four
 //! things with a name ([`generator`], [`stack`], [`template`], [`agent`]), what hangs on them
-//! ([`object`], [`tags`], [`links`]), and what an agent is offered ([`offer`]). A leaf is never
+//! ([`object`], [`tags`], [`links`]), what an agent is offered ([`offer`]), and how far it is
+//! ([`progress`]). A leaf is never
 //! marked as deleted: it goes and comes back with what it hangs on.
 
 pub mod content;
@@ -18,9 +19,14 @@ pub mod stack;
 pub mod template;
 
 pub mod links;
+pub mod members;
 pub mod offer;
+pub mod overview;
+pub mod progress;
+pub mod prune;
 pub mod report;
 pub mod restore;
+pub mod rollout;
 pub mod tags;
 
 pub use text::FleetName;

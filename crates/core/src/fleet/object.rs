@@ -11,11 +11,17 @@ use crate::event::{EventType, derive_id};
 use crate::fleet::FleetWrite;
 use crate::fleet::content::{Content, marker_checksum};
 use crate::fleet::event::{Announced, OBJECT_SUBMITTED, OBJECT_WITHDRAWN};
+use crate::fleet::rollout::{self, AssociatedAgent, Rolling};
 use crate::fleet::stack::{Stack, about, announced, next_sequence};
 use crate::ids::{AgentId, AuditEntryId, DeletionId, DeploymentObjectId, StackId};
 use crate::kind::{audited, existing, unknown};
 use crate::precondition::Expected;
+use crate::rollouts::record::Rollout;
+use crate::rollouts::rules;
 use crate::time::Timestamp;
+
+/// How many objects of a live stack are kept, beside those that something needs.
+pub const KEPT_OBJECTS: u32 = 10;
 
 #[derive(Clone, PartialEq, Eq)]
 pub struct DeploymentObject {
@@ -29,8 +35,13 @@ pub struct DeploymentObject {
     pub content: String,
     pub checksum: String,
     pub is_marker: bool,
+    /// A marker that tells agents to let go of what the stack has deployed, and to remove
+    /// nothing.
+    pub keeps: bool,
     pub submitted_at: Timestamp,
     pub withdrawn_at: Option<Timestamp>,
+    /// When its content was overwritten.
+    pub erased_at: Option<Timestamp>,
     /// When its stack was deleted.
     pub deleted_at: Option<Timestamp>,
 }
@@ -61,6 +72,8 @@ pub struct NewObject {
     pub copy_of: Option<DeploymentObjectId>,
     /// Of a marker; a copy has that of its original.
     pub checksum: String,
+    /// A marker that tells agents to let go.
+    pub keeps: bool,
     pub submitted_at: Timestamp,
 }
 
@@ -71,8 +84,16 @@ impl NewObject {
         sequence: i64,
         submitted_at: Timestamp,
     ) -> Self {
-        let checksum = marker_checksum(id);
-        Self { id, stack_id, agent_id: None, sequence, copy_of: None, checksum, submitted_at }
+        Self {
+            id,
+            stack_id,
+            agent_id: None,
+            sequence,
+            copy_of: None,
+            checksum: marker_checksum(id),
+            keeps: false,
+            submitted_at,
+        }
     }
 
     /// The marker of a stack that is deleted. A transaction that runs again makes the same.
@@ -84,6 +105,11 @@ impl NewObject {
     ) -> Self {
         let id = derived(now, "marker", &[stack.as_uuid(), deletion.as_uuid()]);
         Self::marker(DeploymentObjectId::new(id), stack, sequence, now)
+    }
+
+    /// A marker that tells agents to let go, if they are to.
+    pub(crate) fn keeping(self, keeps: bool) -> Self {
+        Self { keeps, ..self }
     }
 
     /// The marker that tells one agent alone.
@@ -98,9 +124,16 @@ impl NewObject {
         sequence: i64,
         submitted_at: Timestamp,
     ) -> Self {
-        let copy_of = Some(original);
-        let checksum = String::new();
-        Self { id, stack_id, agent_id: None, sequence, copy_of, checksum, submitted_at }
+        Self {
+            id,
+            stack_id,
+            agent_id: None,
+            sequence,
+            copy_of: Some(original),
+            checksum: String::new(),
+            keeps: false,
+            submitted_at,
+        }
     }
 }
 
@@ -126,6 +159,8 @@ pub(crate) fn of_row(mut commit: Commit, row: Uuid) -> Commit {
 pub enum Submitted {
     Content(Content),
     Marker,
+    /// The content of the addressed object again.
+    Again,
 }
 
 impl Submitted {
@@ -153,8 +188,13 @@ pub struct ObjectSnapshot {
     pub object: Option<ObjectRow>,
     /// The newest object that nobody withdrew.
     pub newest: Option<DeploymentObjectId>,
+    pub newest_is_marker: bool,
     /// The newest content that nobody withdrew, apart from the addressed object.
     pub remaining: Option<DeploymentObjectId>,
+    /// The roll-out of the stack that has not ended.
+    pub rollout: Option<Rollout>,
+    /// The active agents that are associated with it, by name; read if it has a strategy.
+    pub agents: Vec<AssociatedAgent>,
 }
 
 /// What a decision knows about an object.
@@ -172,37 +212,66 @@ pub fn submit(
     actor: &Actor,
 ) -> Result<Commit, Refusal> {
     let stack = existing(&snapshot.stack, Expected::Any)?;
-    let (content, checksum, is_marker) = match submitted {
-        Submitted::Marker => (String::new(), marker_checksum(id), true),
-        Submitted::Content(content) if content.has_secret() && !snapshot.accepts_secrets => {
-            let message = "`yaml_content` has a Secret with values, and its generator takes none: refer to the vault instead (an ExternalSecret), or let an admin set `accepts_secrets` of the generator";
-            return Err(Refusal::new(ErrorKind::SecretNotAccepted, message).at("yaml_content"));
-        }
-        Submitted::Content(content) => (content.as_str().to_owned(), content.checksum(), false),
-    };
-    let sequence = next_sequence(stack.last_sequence, snapshot.now);
-    let object = DeploymentObject {
+    let now = snapshot.now;
+    let sequence = next_sequence(stack.last_sequence, now);
+    let mut object = DeploymentObject {
         id,
         stack_id: stack.id,
         agent_id: None,
         sequence,
-        content,
-        checksum,
-        is_marker,
-        submitted_at: snapshot.now,
+        content: String::new(),
+        checksum: String::new(),
+        is_marker: false,
+        keeps: false,
+        submitted_at: now,
         withdrawn_at: None,
+        erased_at: None,
         deleted_at: None,
     };
-    let details = json!({
-        "object_id": id, "sequence": sequence, "checksum": object.checksum,
-        "bytes": object.content.len(), "is_deletion_marker": is_marker,
-    });
-    let event = object_event(stack, OBJECT_SUBMITTED, &object, snapshot.now);
-    let write = numbered(stack, sequence);
-    let mut commit = audited(write, "stack.submit", changed(stack), actor, snapshot.now, details);
-    commit.writes.push(FleetWrite::ObjectInsert(object).into());
+    let mut details = json!({ "object_id": id, "sequence": sequence });
+    let made = match submitted {
+        Submitted::Again => {
+            let original = snapshot.object.filter(|one| !one.is_withdrawn && !one.is_marker);
+            let missing = || unknown(ErrorKind::DeploymentObjectNotFound, DeploymentObjectId::KIND);
+            let original = original.ok_or_else(missing)?.id;
+            details["copy_of"] = json!(original);
+            let copy = NewObject::copy(id, stack.id, original, sequence, now);
+            FleetWrite::ObjectsMake(vec![copy])
+        }
+        Submitted::Content(content) if content.has_secret() && !snapshot.accepts_secrets => {
+            let message = "`yaml_content` has a Secret with values, and its generator takes none: refer to the vault instead (an ExternalSecret), or let an admin set `accepts_secrets` of the generator";
+            return Err(Refusal::new(ErrorKind::SecretNotAccepted, message).at("yaml_content"));
+        }
+        _ => {
+            (object.content, object.checksum, object.is_marker) = match submitted {
+                Submitted::Content(content) => {
+                    (content.as_str().to_owned(), content.checksum(), false)
+                }
+                _ => (String::new(), marker_checksum(id), true),
+            };
+            details["checksum"] = json!(object.checksum);
+            details["bytes"] = json!(object.content.len());
+            details["is_deletion_marker"] = json!(object.is_marker);
+            FleetWrite::ObjectInsert(object.clone())
+        }
+    };
+    let event = object_event(stack, OBJECT_SUBMITTED, &object, now);
+    let before = snapshot.newest.filter(|_| !snapshot.newest_is_marker);
+    let begun = rollout::begin(stack, &snapshot.agents, (id, sequence), before, (actor, now));
+    let (rolling, started) = begun.unwrap_or_else(|| (stack.rolling.open(), Commit::default()));
+    let write = numbered(stack, sequence, rolling);
+    let mut commit = audited(write, "stack.submit", changed(stack), actor, now, details);
+    commit.writes.push(made.into());
     commit.events.push(event);
+    commit.join(superseded(snapshot, "a newer object was submitted", actor));
+    commit.join(started);
     Ok(commit)
+}
+
+/// Ends the roll-out that was under way.
+fn superseded(snapshot: &ObjectSnapshot, why: &str, actor: &Actor) -> Commit {
+    let ended = snapshot.rollout.as_ref();
+    ended.map_or_else(Commit::default, |one| rules::superseded(one, why, actor, snapshot.now))
 }
 
 /// Withdraws one object. If it was the newest, the newest content that remains becomes a new
@@ -233,9 +302,14 @@ pub fn withdraw(
         details["successor"] = json!({ "object_id": successor, "copy_of": snapshot.remaining });
         writes.push(FleetWrite::ObjectsMake(vec![made]).into());
     }
-    let write = numbered(stack, sequence);
+    // What remains is what agents had before, so nobody waits for it.
+    let rolling = if is_newest { stack.rolling.open() } else { stack.rolling.clone() };
+    let write = numbered(stack, sequence, rolling);
     let mut commit = audited(write, "stack.withdraw", changed(stack), actor, now, details);
     commit.writes.extend(writes);
+    if is_newest {
+        commit.join(superseded(snapshot, "its object was withdrawn", actor));
+    }
     let subject = DeploymentObject {
         id: object.id,
         stack_id: stack.id,
@@ -244,8 +318,10 @@ pub fn withdraw(
         content: String::new(),
         checksum: String::new(),
         is_marker: false,
+        keeps: false,
         submitted_at: now,
         withdrawn_at: Some(now),
+        erased_at: None,
         deleted_at: None,
     };
     commit.events.push(object_event(stack, OBJECT_WITHDRAWN, &subject, now));
@@ -257,9 +333,9 @@ fn changed(stack: &Stack) -> About {
     about(stack).at(stack.revision.next())
 }
 
-/// The stack with the number of its newest object.
-fn numbered(stack: &Stack, sequence: i64) -> Write {
-    FleetWrite::StackUpdate(Stack { last_sequence: sequence, ..stack.clone() }).into()
+/// The stack with the number of its newest object, and who may have that.
+fn numbered(stack: &Stack, last_sequence: i64, rolling: Rolling) -> Write {
+    FleetWrite::StackUpdate(Stack { last_sequence, rolling, ..stack.clone() }).into()
 }
 
 fn object_event(
@@ -289,7 +365,10 @@ mod tests {
             accepts_secrets: false,
             object: Some(ObjectRow { id: object(1), is_marker: false, is_withdrawn: false }),
             newest: Some(object(1)),
+            newest_is_marker: false,
             remaining: Some(object(2)),
+            rollout: None,
+            agents: Vec::new(),
         }
     }
 
@@ -316,6 +395,18 @@ mod tests {
         assert_eq!(made.content, text);
         assert!(!format!("{commit:?}").contains("hunter2"), "neither event nor audit nor Debug");
         assert_eq!(commit.events[0].revision, mk_stack().revision.next());
+    }
+
+    #[test]
+    fn older_content_is_submitted_again() {
+        let there = snapshot();
+        let commit = submit(&there, object(9), &Submitted::Again, &mk_actor()).unwrap();
+        let FleetWrite::ObjectsMake(made) = written(&commit)[1] else { panic!("{commit:?}") };
+        assert_eq!((made[0].copy_of, made[0].id), (Some(object(1)), object(9)));
+        assert!(made[0].sequence > mk_stack().last_sequence);
+        let row = ObjectRow { id: object(1), is_marker: true, is_withdrawn: false };
+        let marker = ObjectSnapshot { object: Some(row), ..there };
+        assert!(submit(&marker, object(9), &Submitted::Again, &mk_actor()).is_err());
     }
 
     #[test]

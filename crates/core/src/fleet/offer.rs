@@ -6,7 +6,9 @@
 //! agent that never comes back. To an agent an absent stack means "remove it", so an offer is
 //! complete or there is none.
 
+use data_encoding::HEXLOWER;
 use serde::Serialize;
+use sha2::{Digest as _, Sha256};
 
 use crate::commit::Commit;
 use crate::error::{ErrorKind, Refusal};
@@ -18,6 +20,7 @@ use crate::ids::{AgentId, DeploymentObjectId, StackId};
 use crate::kind::existing;
 use crate::operations::control::Mode;
 use crate::precondition::Expected;
+use crate::rollouts::record::MemberState;
 use crate::time::Timestamp;
 
 /// What connects an agent and a stack.
@@ -49,6 +52,35 @@ pub struct Candidate {
     pub newest: Option<ObjectFact>,
     /// What the agent was offered last, unless it reported that it removed it.
     pub held: Option<ObjectFact>,
+    /// Of a stack whose newest object has not reached everybody.
+    pub in_rollout: Option<InRollout>,
+}
+
+/// A roll-out that says who may have the newest object of a stack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct InRollout {
+    /// This agent may.
+    pub may_take: bool,
+    /// What everybody had before, if it can be offered.
+    pub settled: Option<DeploymentObjectId>,
+}
+
+impl InRollout {
+    /// Whether a member in this state may have the newest object. On the way back that is the
+    /// one with the content of before.
+    pub fn takes(member: Option<MemberState>, rolls_back: bool) -> bool {
+        member.is_some_and(|state| match rolls_back {
+            true => state.is_reverted(),
+            false => state.is_changed(),
+        })
+    }
+}
+
+impl Candidate {
+    /// Whether the agent may know of the stack: it is to have it, or it holds it.
+    pub const fn is_known(&self) -> bool {
+        self.held.is_some() || (self.is_live && self.legs.is_associated())
+    }
 }
 
 /// An object, as an offer needs it.
@@ -56,8 +88,13 @@ pub struct Candidate {
 pub struct ObjectFact {
     pub id: DeploymentObjectId,
     pub is_marker: bool,
+    /// A marker that tells agents to let go.
+    pub keeps: bool,
     /// A marker for this agent alone.
     pub is_for_agent: bool,
+    /// Its content was erased, so that it can be offered no more.
+    pub is_erased: bool,
+    pub is_withdrawn: bool,
 }
 
 /// What one stack contributes to an offer.
@@ -69,24 +106,51 @@ pub enum Offer {
     Release,
 }
 
+/// What decides about the offers of one agent beside the stacks.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Terms {
+    pub is_frozen: bool,
+    /// The agent can let go.
+    pub can_keep: bool,
+}
+
 /// What an agent is offered of this stack.
-pub fn offer(candidate: &Candidate, is_frozen: bool) -> Offer {
+pub fn offer(candidate: &Candidate, terms: Terms) -> Offer {
     let Candidate { newest, held, .. } = candidate;
-    if is_frozen {
-        // Exactly what it has: nothing newer, and nothing that removes anything.
-        return match held {
-            Some(held) if !held.is_marker => Offer::Object(held.id),
-            _ => Offer::Nothing,
-        };
+    // Exactly what it has: nothing newer, and nothing that removes anything.
+    let as_it_is = || match held {
+        Some(held) if !held.is_marker => Offer::Object(held.id),
+        _ => Offer::Nothing,
+    };
+    if terms.is_frozen {
+        return as_it_is();
     }
     let wanted = candidate.is_live && candidate.legs.is_associated();
+    let closed = candidate.in_rollout.filter(|in_rollout| wanted && !in_rollout.may_take);
+    if let Some(kept) = closed.and_then(|in_rollout| outside(*held, in_rollout)) {
+        return kept;
+    }
     match (newest, held) {
         (Some(newest), _) if wanted && !newest.is_marker => Offer::Object(newest.id),
         (_, None) => Offer::Nothing,
+        // It would remove what it is to let go of: it waits until it can.
+        (Some(newest), Some(_)) if newest.keeps && !terms.can_keep => as_it_is(),
         // Nobody is to have it any more.
         (Some(newest), Some(_)) if newest.is_marker => Offer::Object(newest.id),
         (_, Some(held)) if held.is_for_agent => Offer::Object(held.id),
         (_, Some(_)) => Offer::Release,
+    }
+}
+
+/// What an agent outside the wave is offered: what it has, or what all had before. `None` if
+/// that was withdrawn, and there is nothing but the newest.
+fn outside(held: Option<ObjectFact>, in_rollout: InRollout) -> Option<Offer> {
+    let settled = in_rollout.settled.map(Offer::Object);
+    match held {
+        None => Some(settled.unwrap_or(Offer::Nothing)),
+        Some(held) if held.is_marker => Some(settled.unwrap_or(Offer::Object(held.id))),
+        Some(held) if !held.is_withdrawn => Some(Offer::Object(held.id)),
+        Some(_) => settled,
     }
 }
 
@@ -107,12 +171,43 @@ pub struct OfferSnapshot {
     pub candidates: Vec<Candidate>,
 }
 
+impl OfferSnapshot {
+    fn terms(&self) -> Terms {
+        Terms {
+            is_frozen: matches!(self.mode, Mode::Frozen(_)),
+            can_keep: self.agent.as_ref().is_some_and(|agent| agent.can_keep),
+        }
+    }
+
+    /// The stacks whose holdings the offer changes.
+    pub fn changed(&self) -> impl Iterator<Item = StackId> {
+        let terms = self.terms();
+        let changes = move |one: &&Candidate| match offer(one, terms) {
+            Offer::Nothing => false,
+            Offer::Object(id) => one.held.is_none_or(|held| held.id != id),
+            Offer::Release => true,
+        };
+        self.candidates.iter().filter(changes).map(|one| one.stack_id)
+    }
+}
+
+/// Changes exactly when an offer of these objects does, since an object never changes.
+pub fn tag(ids: &[DeploymentObjectId]) -> String {
+    let mut sorted = ids.to_vec();
+    sorted.sort_unstable();
+    let mut digest = Sha256::new();
+    for id in sorted {
+        digest.update(id.as_uuid().as_bytes());
+    }
+    HEXLOWER.encode(&digest.finalize())
+}
+
 /// The offer as it is without writing anything; `None` if a holding has to be written first.
 pub fn unchanged(snapshot: &OfferSnapshot) -> Result<Option<Vec<DeploymentObjectId>>, Refusal> {
-    let is_frozen = admitted(snapshot)?;
+    let terms = admitted(snapshot)?;
     let mut offered = Vec::with_capacity(snapshot.candidates.len());
     for candidate in &snapshot.candidates {
-        match offer(candidate, is_frozen) {
+        match offer(candidate, terms) {
             Offer::Nothing => {}
             Offer::Object(id) if candidate.held.is_some_and(|held| held.id == id) => {
                 offered.push(id);
@@ -125,12 +220,12 @@ pub fn unchanged(snapshot: &OfferSnapshot) -> Result<Option<Vec<DeploymentObject
 
 /// The offer, and the holdings that have to be committed before it is answered.
 pub fn decide(snapshot: &OfferSnapshot) -> Result<(Vec<DeploymentObjectId>, Commit), Refusal> {
-    let is_frozen = admitted(snapshot)?;
+    let terms = admitted(snapshot)?;
     let agent_id = existing(&snapshot.agent, Expected::Any)?.id;
     let (mut offered, mut markers, mut holdings) = (Vec::new(), Vec::new(), Vec::new());
     for candidate in &snapshot.candidates {
         let stack_id = candidate.stack_id;
-        let object_id = match offer(candidate, is_frozen) {
+        let object_id = match offer(candidate, terms) {
             Offer::Nothing => continue,
             Offer::Object(id) => id,
             Offer::Release => {
@@ -165,18 +260,25 @@ fn release(agent: AgentId, candidate: &Candidate, now: Timestamp) -> NewObject {
     NewObject::marker(id, candidate.stack_id, sequence, now).for_agent(agent)
 }
 
-/// Whether the offer is frozen. An agent that is not there gets none, and while a restored
-/// database is only observed nobody does: what it does not know might look like "remove it".
-fn admitted(snapshot: &OfferSnapshot) -> Result<bool, Refusal> {
+/// An agent that is not there gets no offer, and while a restored database is only observed
+/// nobody does: what it does not know might look like "remove it". Neither does an agent that
+/// is to be offered content which was erased.
+fn admitted(snapshot: &OfferSnapshot) -> Result<Terms, Refusal> {
     existing(&snapshot.agent, Expected::Any)?;
-    match &snapshot.mode {
-        Mode::Acting => Ok(false),
-        Mode::Frozen(_) => Ok(true),
-        Mode::Observing(_) => {
-            let message = "the installation only observes after a restore, so nobody is told what to deploy; end that with `slipway resume`";
-            Err(Refusal::new(ErrorKind::Unavailable, message))
-        }
+    if matches!(snapshot.mode, Mode::Observing(_)) {
+        let message = "the installation only observes after a restore, so nobody is told what to deploy; end that with `slipway resume`";
+        return Err(Refusal::new(ErrorKind::Unavailable, message));
     }
+    let terms = snapshot.terms();
+    let erased = |one: &Candidate| {
+        let held = one.held.filter(|held| held.is_erased);
+        held.is_some_and(|held| offer(one, terms) == Offer::Object(held.id))
+    };
+    if snapshot.candidates.iter().any(erased) {
+        let message = "content that the agent has was erased, and it cannot be told yet to remove it; ask again when the freeze ended, or with an agent that can let go";
+        return Err(Refusal::new(ErrorKind::Unavailable, message));
+    }
+    Ok(terms)
 }
 
 /// How far one agent is with the removal of one stack.

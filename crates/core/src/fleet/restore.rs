@@ -1,5 +1,5 @@
 //! What of Fleet comes back with a deletion. A stack that comes back has a marker as its
-//! newest object, which agents may have carried out; the newest content becomes a new object
+//! newest object, which agents may have carried out; the content of before becomes a new object
 //! that supersedes it. Reports, labels, targets and holdings were never touched.
 
 use uuid::Uuid;
@@ -25,8 +25,8 @@ pub struct DeletedThing {
     pub revision: Revision,
     /// The live thing that has its name.
     pub holder: Option<Uuid>,
-    /// Of a stack: the number of its newest object, and its newest content that nobody
-    /// withdrew.
+    /// Of a stack: the number of its newest object, and the content that it had before its
+    /// deletion, or what all had if that had not reached everybody.
     pub last_sequence: i64,
     pub newest: Option<DeploymentObjectId>,
 }
@@ -50,6 +50,8 @@ pub(crate) fn returned(
             let about = About::new(subject).of(project_id).at(revision);
             let verb = match subject.kind {
                 SubjectKind::Stack => "stack.restore",
+                SubjectKind::Generator => "generator.restore",
+                SubjectKind::Agent => "agent.restore",
                 _ => "template.restore",
             };
             let details = serde_json::json!({ "deletion_id": deletion });
@@ -72,7 +74,7 @@ pub(crate) fn returned(
     }
     if !objects.is_empty() {
         commit.writes.push(FleetWrite::ObjectsMake(objects).into());
-        commit.writes.push(FleetWrite::StacksNumber(numbers).into());
+        commit.writes.push(FleetWrite::StacksReturn(numbers).into());
     }
     commit
 }

@@ -10,10 +10,13 @@ use crate::error::{ErrorKind, Refusal};
 use crate::fleet::event::{Announced, Happened};
 use crate::fleet::generator::Generator;
 use crate::fleet::object::NewObject;
+use crate::fleet::rollout::{self, Rolling};
 use crate::fleet::{FleetName, FleetWrite};
 use crate::ids::{DeletionId, GeneratorId, ProjectId, Revision, StackId};
 use crate::kind::{audited, existing, free, kind, unknown};
 use crate::precondition::Expected;
+use crate::rollouts::record::{Rollout, Strategy};
+use crate::rollouts::rules;
 use crate::time::Timestamp;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,8 +28,10 @@ pub struct Stack {
     /// Unique in its project among the not deleted.
     pub name: FleetName,
     pub description: Option<String>,
-    /// The number of its newest object; 0 if it never had one.
+    /// The number of its newest object; 0 if it never had one, unless a restore of the database
+    /// lifted it.
     pub last_sequence: i64,
+    pub rolling: Rolling,
     pub revision: Revision,
     pub deletion_id: Option<DeletionId>,
     pub deleted_at: Option<Timestamp>,
@@ -53,6 +58,8 @@ pub struct StackSnapshot {
     pub generator: Option<Generator>,
     /// The addressed stack, or the one that has the requested name.
     pub stack: Option<Stack>,
+    /// Its roll-out that has not ended.
+    pub rollout: Option<Rollout>,
 }
 
 #[derive(Debug, Clone)]
@@ -67,6 +74,8 @@ pub struct NewStack {
 pub struct StackChange {
     pub name: Option<FleetName>,
     pub description: Option<Option<String>>,
+    /// How its objects are rolled out from the next one on.
+    pub strategy: Option<Option<Strategy>>,
 }
 
 pub fn create(snapshot: &StackSnapshot, new: &NewStack, actor: &Actor) -> Result<Commit, Refusal> {
@@ -81,6 +90,7 @@ pub fn create(snapshot: &StackSnapshot, new: &NewStack, actor: &Actor) -> Result
         name: new.name.clone(),
         description: new.description.clone(),
         last_sequence: 0,
+        rolling: Rolling::default(),
         revision: Revision::FIRST,
         deletion_id: None,
         deleted_at: None,
@@ -103,7 +113,13 @@ pub fn update(
     actor: &Actor,
 ) -> Result<Commit, Refusal> {
     let before = existing(&snapshot.stack, expected)?;
+    let mut rolling = before.rolling.clone();
+    if let Some(strategy) = &change.strategy {
+        strategy.as_ref().map_or(Ok(()), rollout::check)?;
+        rolling.strategy.clone_from(strategy);
+    }
     let after = Stack {
+        rolling,
         name: change.name.clone().unwrap_or_else(|| before.name.clone()),
         description: change.description.clone().unwrap_or_else(|| before.description.clone()),
         ..before.clone()
@@ -111,7 +127,12 @@ pub fn update(
     if after == *before {
         return Ok(Commit::default());
     }
-    let shown = |stack: &Stack| json!({ "name": stack.name, "description": stack.description });
+    let shown = |stack: &Stack| {
+        json!({
+            "name": stack.name, "description": stack.description,
+            "strategy": stack.rolling.strategy,
+        })
+    };
     let details = json!({ "before": shown(before), "after": shown(&after) });
     let write = FleetWrite::StackUpdate(after);
     let about = about(before).at(before.revision.next());
@@ -133,6 +154,7 @@ pub(crate) fn announced(stack: &Stack, at: Timestamp) -> Announced<'_> {
 impl Deletable for Stack {
     type Snapshot = StackSnapshot;
     const DELETE: &'static str = "stack.delete";
+    const KEEPS: bool = true;
 
     fn found(snapshot: &StackSnapshot) -> (&Option<Self>, Timestamp) {
         (&snapshot.stack, snapshot.now)
@@ -146,20 +168,25 @@ impl Deletable for Stack {
         Some(self.project_id)
     }
 
-    fn leaving(&self, _snapshot: &StackSnapshot, leaving: &Leaving<'_>) -> Commit {
-        let Leaving { deletion_id, now, .. } = *leaving;
+    fn leaving(&self, snapshot: &StackSnapshot, leaving: &Leaving<'_>) -> Commit {
+        let Leaving { deletion_id, actor, now, keep, .. } = *leaving;
         let sequence = next_sequence(self.last_sequence, now);
         let marker = NewObject::marker_of_deletion(self.id, deletion_id, sequence, now);
+        let marker = marker.keeping(keep);
         let announced = Announced { revision: self.revision.next(), ..announced(self, now) };
         let made = [
             FleetWrite::ObjectsMake(vec![marker]),
             FleetWrite::StacksNumber(vec![(self.id, sequence)]),
         ];
-        Commit {
+        let mut commit = Commit {
             writes: made.map(Write::from).into(),
             events: announced.happened(Happened::Deleted, Some(deletion_id)).into_iter().collect(),
             ..Commit::default()
+        };
+        if let Some(rollout) = &snapshot.rollout {
+            commit.join(rules::superseded(rollout, "its stack was deleted", actor, now));
         }
+        commit
     }
 
     fn free(&self, _snapshot: &StackSnapshot, _cascade: bool) -> Result<(), Refusal> {
@@ -185,6 +212,7 @@ mod tests {
             now: at(1_000),
             generator: Some(mk_generator()),
             stack: Some(mk_stack()),
+            rollout: None,
         };
         assert_eq!(create(&taken, &new, &mk_actor()).unwrap_err().kind, ErrorKind::NameTaken);
         let free = StackSnapshot { stack: None, ..taken };
@@ -197,7 +225,12 @@ mod tests {
 
     #[test]
     fn a_deleted_stack_has_one_marker_and_its_objects_are_not_touched() {
-        let there = StackSnapshot { now: at(1_000), generator: None, stack: Some(mk_stack()) };
+        let there = StackSnapshot {
+            now: at(1_000),
+            generator: None,
+            stack: Some(mk_stack()),
+            rollout: None,
+        };
         let asked = request::<Stack>(&there, &Door::default(), &mk_ask(), &mk_actor()).unwrap();
         let made = asked.commit.writes.iter().filter_map(|write| match write {
             Write::Fleet(write) => Some(&**write),

@@ -7,12 +7,14 @@ use sha2::{Digest, Sha256};
 
 use crate::access::audit::{About, Actor};
 use crate::catalog::name::document;
+use crate::catalog::parameters::ParameterSchema;
 use crate::commit::Commit;
 use crate::deletion::request::{Deletable, Leaving};
 use crate::error::{ErrorKind, Refusal};
 use crate::fleet::content::CONTENT_MAX;
 use crate::fleet::event::{Announced, Happened};
 use crate::fleet::generator::Generator;
+use crate::fleet::tags::{Annotation, Label};
 use crate::fleet::{FleetName, FleetWrite};
 use crate::ids::{DeletionId, GeneratorId, ProjectId, Revision, TemplateId};
 use crate::kind::{audited, existing, kind, unknown};
@@ -58,13 +60,33 @@ impl TemplateText {
             return Err(Refusal::invalid("template_content", "must have a text"));
         }
         let schema = document("parameters_schema", parameters_schema, SCHEMA_MAX)?;
-        let value: Value = serde_json::from_str(&schema).map_err(|error| {
-            Refusal::invalid("parameters_schema", format!("is no JSON: {error}"))
-        })?;
-        if !jsonschema::draft202012::meta::is_valid(&value) {
-            return Err(Refusal::invalid("parameters_schema", "is no valid JSON Schema"));
+        let text = Self { content, parameters_schema: schema };
+        text.schema()?;
+        Ok(text)
+    }
+
+    fn schema(&self) -> Result<ParameterSchema, Refusal> {
+        let wrong = |problem: String| Refusal::invalid("parameters_schema", problem);
+        let mut value: Value = serde_json::from_str(&self.parameters_schema)
+            .map_err(|error| wrong(format!("is no JSON: {error}")))?;
+        // As JSON Schema has it: what is not named may be given. A blueprint is closed instead.
+        if let Value::Object(keywords) = &mut value {
+            keywords.entry("type").or_insert_with(|| json!("object"));
+            keywords.entry("additionalProperties").or_insert(Value::Bool(true));
         }
-        Ok(Self { content, parameters_schema: schema })
+        ParameterSchema::read(value).map_err(|faults| {
+            let first = faults.into_iter().next().map(|fault| fault.message);
+            wrong(format!("is no usable JSON Schema: {}", first.unwrap_or_default()))
+        })
+    }
+
+    /// Refuses parameters that do not fit the schema, and names every fault.
+    pub fn check(&self, parameters: &Value) -> Result<(), Refusal> {
+        let Value::Object(values) = parameters else {
+            return Err(Refusal::invalid("parameters", "must be an object"));
+        };
+        let values = values.iter().map(|(name, value)| (name.clone(), value.clone()));
+        self.schema()?.validate(values.collect()).map(|_| ())
     }
 
     /// SHA-256 over both parts, in hexadecimal.
@@ -76,6 +98,25 @@ impl TemplateText {
         hasher.update(self.parameters_schema.as_bytes());
         HEXLOWER.encode(&hasher.finalize())
     }
+}
+
+/// Refuses to make an object of a stack that lacks a label or an annotation of the template.
+pub fn matches(
+    template: (&[Label], &[Annotation]),
+    stack: (&[Label], &[Annotation]),
+) -> Result<(), Refusal> {
+    let has_label = |one: &Label| stack.0.iter().any(|other| other.label == one.label);
+    let has_annotation = |one: &Annotation| {
+        stack.1.iter().any(|other| (&other.key, &other.value) == (&one.key, &one.value))
+    };
+    let lacking = template.0.iter().find(|one| !has_label(one)).map(|one| one.label.clone());
+    let lacking = lacking.map(|label| format!("label `{label}`")).or_else(|| {
+        let one = template.1.iter().find(|one| !has_annotation(one))?;
+        Some(format!("annotation `{}: {}`", one.key, one.value))
+    });
+    let Some(lacking) = lacking else { return Ok(()) };
+    let message = format!("the stack lacks the {lacking} of the template; add it, or take another");
+    Err(Refusal::new(ErrorKind::TemplateMismatch, message).at("template_id"))
 }
 
 /// A template, its row locked, or what a new one needs.

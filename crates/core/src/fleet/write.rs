@@ -7,10 +7,12 @@ use crate::fleet::generator::Generator;
 use crate::fleet::links::{Registration, Target};
 use crate::fleet::object::{DeploymentObject, NewObject};
 use crate::fleet::offer::Offered;
+use crate::fleet::prune::PruneConfirmed;
 use crate::fleet::stack::Stack;
 use crate::fleet::tags::{Annotation, Label};
 use crate::fleet::template::Template;
-use crate::ids::{DeletionId, DeploymentObjectId, Revision, StackId, TemplateId};
+use crate::ids::{DeletionId, DeploymentObjectId, Revision, StackId};
+use crate::subject::Subject;
 use crate::time::Timestamp;
 
 /// Rows of Fleet. An update names the revision in the aggregate.
@@ -28,10 +30,12 @@ pub enum FleetWrite {
     /// Objects that the store makes: markers, and copies of older ones.
     ObjectsMake(Vec<NewObject>),
     ObjectWithdraw(DeploymentObjectId, Timestamp),
-    /// Members of a generator's deletion, each unless it was written since it was read.
+    /// Members of the deletion of their container, each unless it was written since it was read.
     MembersLeave(MembersLeave),
-    /// Stacks that come back have the numbers of their new objects.
+    /// Deleted stacks have the numbers of their markers.
     StacksNumber(Vec<(StackId, i64)>),
+    /// Stacks that come back have the numbers of their new objects, which everybody may have.
+    StacksReturn(Vec<(StackId, i64)>),
     LabelInsert(Label),
     AnnotationInsert(Annotation),
     RegistrationInsert(Registration),
@@ -43,22 +47,22 @@ pub enum FleetWrite {
     TargetRemove(Uuid),
     /// What an agent is offered from now on, as far as it is not what it was offered last.
     Offer(Vec<Offered>),
+    PruneConfirm(PruneConfirmed),
 }
 
-/// Stacks and templates that go with their generator.
+/// What goes with its generator or its project.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MembersLeave {
     pub deletion_id: DeletionId,
     pub deleted_at: Timestamp,
-    pub stacks: Vec<StackLeaves>,
-    pub templates: Vec<(TemplateId, Revision)>,
+    pub rows: Vec<MemberLeaves>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StackLeaves {
-    pub id: StackId,
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MemberLeaves {
+    pub subject: Subject,
     /// The revision that was read.
     pub revision: Revision,
-    /// The number of its marker.
-    pub sequence: i64,
+    /// Of a stack the number of its marker.
+    pub sequence: Option<i64>,
 }

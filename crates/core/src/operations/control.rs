@@ -95,6 +95,15 @@ impl Mode {
         }
     }
 
+    /// The mode at `now`. Observing takes precedence over frozen: it has no end.
+    pub fn at(now: Timestamp, freeze: Option<Freeze>, observing: Option<Observing>) -> Self {
+        match (observing, freeze) {
+            (Some(observing), _) => Self::Observing(observing),
+            (None, Some(freeze)) if now < freeze.until => Self::Frozen(freeze),
+            (None, _) => Self::Acting,
+        }
+    }
+
     /// The outcome of an action that this mode withholds; `None` if the mode
     /// permits it. Contains no time of the tick, so that a resource that waits
     /// for the same thing keeps the same blocker.
@@ -129,13 +138,8 @@ impl Mode {
 }
 
 impl Control {
-    /// The mode at `now`. Observing takes precedence over frozen: it has no end.
     pub fn mode(&self) -> Mode {
-        match (&self.observing, &self.freeze) {
-            (Some(observing), _) => Mode::Observing(observing.clone()),
-            (None, Some(freeze)) if self.now < freeze.until => Mode::Frozen(freeze.clone()),
-            (None, _) => Mode::Acting,
-        }
+        Mode::at(self.now, self.freeze.clone(), self.observing.clone())
     }
 
     fn audit(&self, verb: &'static str, actor: &Actor) -> AuditEntry {

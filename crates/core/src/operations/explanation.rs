@@ -24,6 +24,9 @@ closed_set!(
         Token => "token",
         Leak => "leak",
         Rollout => "rollout",
+        Stack => "stack",
+        Agent => "agent",
+        Generator => "generator",
     }
 );
 

@@ -134,6 +134,9 @@ pub fn missing(kind: ExplainedKind, text: &str) -> Refusal {
         ExplainedKind::Token => ErrorKind::TokenNotFound,
         ExplainedKind::Leak => ErrorKind::LeakNotFound,
         ExplainedKind::Rollout => ErrorKind::RolloutNotFound,
+        ExplainedKind::Stack => ErrorKind::StackNotFound,
+        ExplainedKind::Agent => ErrorKind::AgentNotFound,
+        ExplainedKind::Generator => ErrorKind::GeneratorNotFound,
     };
     Refusal::new(error, format!("there is no {kind} {text}; check the id"))
 }

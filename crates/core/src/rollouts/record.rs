@@ -19,6 +19,8 @@ closed_set!(
     Purpose {
         /// Resources of a blueprint get another version of it.
         BlueprintUpgrade => "blueprint_upgrade",
+        /// Agents get the newest object of a stack.
+        StackObject => "stack_object",
     }
 );
 
@@ -81,6 +83,11 @@ impl MemberState {
         matches!(self, Self::Failed | Self::RevertFailed)
     }
 
+    /// Whether it has what it had before, or is on its way there.
+    pub const fn is_reverted(self) -> bool {
+        matches!(self, Self::Reverting | Self::Reverted | Self::RevertFailed)
+    }
+
     /// Whether it has the change, as far as the roll-out knows.
     pub const fn is_changed(self) -> bool {
         matches!(self, Self::Changing | Self::Healthy | Self::Failed | Self::Skipped)
@@ -101,6 +108,9 @@ pub struct Strategy {
     pub healthy_within_seconds: u64,
     /// Label selectors: one wave for each, in this order; what none selects comes last.
     pub waves: Vec<String>,
+    /// Whether an agent on which an object is failing counts as not healthy; of stacks only.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub wait_for_health: bool,
 }
 
 impl Default for Strategy {
@@ -111,6 +121,7 @@ impl Default for Strategy {
             failures_allowed: 0,
             healthy_within_seconds: 30 * 60,
             waves: Vec::new(),
+            wait_for_health: false,
         }
     }
 }
@@ -169,6 +180,10 @@ impl Rollout {
             Purpose::BlueprintUpgrade => {
                 let version = self.change["version"].as_str().unwrap_or("?");
                 format!("upgrade of blueprint {} to {version}", self.name)
+            }
+            Purpose::StackObject => {
+                let sequence = self.change["sequence"].as_i64().unwrap_or_default();
+                format!("roll-out of object {sequence} of stack {}", self.name)
             }
         }
     }

@@ -6,11 +6,13 @@ use serde_json::json;
 use crate::access::audit::{About, Actor, AuditEntry};
 use crate::commit::{Commit, Write};
 use crate::error::{ErrorKind, Refusal};
+use crate::fleet::rollout as stacks;
+use crate::fleet::stack::Stack;
 use crate::ids::{ProjectId, RolloutId};
 use crate::rollouts::RolloutsWrite;
 use crate::rollouts::event;
 use crate::rollouts::next::Next;
-use crate::rollouts::record::{Member, MemberState, Rollout, RolloutState};
+use crate::rollouts::record::{Member, MemberState, Purpose, Rollout, RolloutState};
 use crate::subject::Subject;
 use crate::text::Reason;
 use crate::time::Timestamp;
@@ -28,6 +30,8 @@ pub struct StartSnapshot {
 pub struct RolloutSnapshot {
     pub now: Timestamp,
     pub rollout: Rollout,
+    /// Its stack, locked, if it is of one that is not deleted.
+    pub stack: Option<Stack>,
 }
 
 fn entry(rollout: &Rollout, verb: &'static str, actor: &Actor, now: Timestamp) -> AuditEntry {
@@ -61,17 +65,30 @@ pub fn start(
         return Err(Refusal::new(ErrorKind::RolloutEmpty, message));
     }
     let rollout = Rollout { requested_at: snapshot.now, ..rollout.clone() };
-    let event = event::announce(&rollout, rollout.revision, snapshot.now);
-    let mut audit = entry(&rollout, "rollout.start", actor, snapshot.now).because(&*rollout.reason);
+    Ok(started(&rollout, members, actor))
+}
+
+/// The commit of a roll-out that begins.
+pub(crate) fn started(rollout: &Rollout, members: &[Member], actor: &Actor) -> Commit {
+    let now = rollout.requested_at;
+    let event = event::announce(rollout, rollout.revision, now);
+    let mut audit = entry(rollout, "rollout.start", actor, now).because(&*rollout.reason);
     audit.details["members"] = json!(members.len());
     audit.details["change"] = rollout.change.clone();
-    let write = RolloutsWrite::RolloutInsert(rollout, members.to_vec());
-    Ok(Commit {
+    let write = RolloutsWrite::RolloutInsert(rollout.clone(), members.to_vec());
+    Commit {
         writes: vec![Write::Rollouts(write)],
         events: vec![event],
         audit: vec![audit],
         ..Commit::default()
-    })
+    }
+}
+
+/// Ends a roll-out because its subject went on; members stay as they are.
+pub(crate) fn superseded(rollout: &Rollout, why: &str, actor: &Actor, now: Timestamp) -> Commit {
+    let snapshot = RolloutSnapshot { now, rollout: rollout.clone(), stack: None };
+    let audit = entry(rollout, "rollout.abort", actor, now).because(why);
+    enter(&snapshot, RolloutState::Aborted, Some(why.to_owned()), audit)
 }
 
 /// Another one of the same subject has not ended.
@@ -100,18 +117,22 @@ fn enter(
     message: Option<String>,
     mut audit: AuditEntry,
 ) -> Commit {
-    let RolloutSnapshot { now, rollout } = snapshot;
+    let RolloutSnapshot { now, rollout, stack } = snapshot;
     let ended_at = state.is_end().then_some(*now);
     if let Some(message) = &message {
         audit.details["message"] = json!(message);
     }
     let after = Rollout { state, message, ended_at, ..rollout.clone() };
-    Commit {
-        events: vec![event::announce(&after, rollout.revision.next(), *now)],
-        writes: vec![Write::Rollouts(RolloutsWrite::RolloutUpdate(after))],
-        audit: vec![audit],
-        ..Commit::default()
+    let events = vec![event::announce(&after, rollout.revision.next(), *now)];
+    let mut writes = vec![Write::Rollouts(RolloutsWrite::RolloutUpdate(after))];
+    // What the members belong to may change with the state.
+    match rollout.purpose {
+        Purpose::BlueprintUpgrade => {}
+        Purpose::StackObject => {
+            writes.extend(stacks::entered(stack.as_ref(), rollout, state, *now));
+        }
     }
+    Commit { events, writes, audit: vec![audit], ..Commit::default() }
 }
 
 /// No member is changed any more. Repeated, it changes nothing.
@@ -120,7 +141,7 @@ pub fn pause(
     reason: &Reason,
     actor: &Actor,
 ) -> Result<Commit, Refusal> {
-    let RolloutSnapshot { now, rollout } = snapshot;
+    let RolloutSnapshot { now, rollout, .. } = snapshot;
     match rollout.state {
         RolloutState::Paused => Ok(Commit::default()),
         RolloutState::Running => {
@@ -142,7 +163,7 @@ pub fn resume(
     skip_failed: bool,
     actor: &Actor,
 ) -> Result<Commit, Refusal> {
-    let RolloutSnapshot { now, rollout } = snapshot;
+    let RolloutSnapshot { now, rollout, .. } = snapshot;
     match rollout.state {
         RolloutState::Running | RolloutState::RollingBack => Ok(Commit::default()),
         RolloutState::Paused => {
@@ -165,7 +186,7 @@ pub fn abort(
     reason: &Reason,
     actor: &Actor,
 ) -> Result<Commit, Refusal> {
-    let RolloutSnapshot { now, rollout } = snapshot;
+    let RolloutSnapshot { now, rollout, .. } = snapshot;
     let (state, verb) = match roll_back {
         true => (RolloutState::RollingBack, "rollout.roll_back"),
         false => (RolloutState::Aborted, "rollout.abort"),
@@ -182,7 +203,7 @@ pub fn abort(
 
 /// Records what the loop observed, and the state that follows from it.
 pub fn record(snapshot: &RolloutSnapshot, next: &Next, actor: &Actor) -> Commit {
-    let RolloutSnapshot { now, rollout } = snapshot;
+    let RolloutSnapshot { now, rollout, .. } = snapshot;
     let mut commit = Commit::default();
     if let Some((state, message)) = &next.enter {
         let verb = match state {
@@ -206,7 +227,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::fixtures::{at, mk_actor};
     use crate::ids::Revision;
-    use crate::rollouts::record::{Purpose, Strategy};
+    use crate::rollouts::record::Strategy;
     use crate::subject::SubjectKind;
 
     pub(crate) fn mk_rollout() -> Rollout {
@@ -229,7 +250,7 @@ pub(crate) mod tests {
     }
 
     fn snapshot(state: RolloutState) -> RolloutSnapshot {
-        RolloutSnapshot { now: at(1_000), rollout: Rollout { state, ..mk_rollout() } }
+        RolloutSnapshot { now: at(1_000), rollout: Rollout { state, ..mk_rollout() }, stack: None }
     }
 
     fn becomes(commit: &Commit) -> Option<RolloutState> {

@@ -29,6 +29,12 @@ pub(super) async fn explain(
     Ok(Json(document(found, call.now())))
 }
 
+/// Of something that no engine holds.
+pub(crate) async fn explanation(call: &Call, kind: &str, id: &str) -> Untagged<Explanation> {
+    let found = usecase::explain(&call.context, &call.caller, kind, id).await?;
+    Ok(Json(document(found, call.now())))
+}
+
 /// Whatever the reference names.
 pub(super) async fn any(
     call: Call,

@@ -49,7 +49,7 @@ pub(crate) fn rows() -> Vec<Route> {
             .body::<Orphan>().one::<Orphaned>().statuses(&[200, 202]),
         get   ("/explain/{reference}",        ResourceRead,    explain::any,           "Explain whatever has this handle, this id, or an id that begins so")
             .one::<Explanation>().query(&["project"]),
-        get   ("/explain/{kind}/{reference}", ResourceRead,    explain::explain,       "Explain the state of a resource, attempt, node, deletion, project, cluster, token, leak or roll-out")
+        get   ("/explain/{kind}/{reference}", ResourceRead,    explain::explain,       "Explain the state of a resource, attempt, node, deletion, project, cluster, token, leak, roll-out, stack, agent or generator")
             .one::<Explanation>(),
     ]
 }

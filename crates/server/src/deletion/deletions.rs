@@ -4,12 +4,17 @@ use axum::Json;
 use axum::http::StatusCode;
 use slipway_app::deletion::port::{DeletionFilter, Member, Members};
 use slipway_app::deletion::{read, request};
+use slipway_app::fleet::offers;
 use slipway_core::deletion::record::{self, DeletionState};
+use slipway_core::fleet::offer::Delivery;
 use slipway_core::ids::DeletionId;
 use slipway_core::subject::SubjectKind;
-use slipway_wire::deletion::{CancelDeletion, Deletion, DeletionMember};
+use slipway_wire::deletion::{AgentRemoval, CancelDeletion, Deletion, DeletionMember};
 
 use crate::request::{Answered, Body, Call, Id, Referring, Untagged, located, text};
+
+/// The most agents and stacks that one deletion shows.
+const AGENTS_SHOWN: u32 = 200;
 
 pub(super) async fn list(call: Call) -> Answered {
     let page = call.query.page()?;
@@ -23,6 +28,7 @@ pub(super) async fn list(call: Call) -> Answered {
         name: call.query.text("name"),
         requested_by: call.query.text("requested_by"),
         restorable: call.query.flag("restorable")?,
+        ..DeletionFilter::default()
     };
     let found = read::deletions(&call.context, &call.caller, filter, page).await?;
     call.named_page(found.map(document), page.limit).await
@@ -54,12 +60,30 @@ pub(super) async fn shown(
 ) -> Result<Deletion, crate::error::Rejection> {
     let (found, members) = read::deletion_with_members(&call.context, &call.caller, id).await?;
     let Members { shown, count } = members;
+    let owed = match found.target.kind {
+        SubjectKind::Stack | SubjectKind::Generator | SubjectKind::Project => {
+            offers::deliveries(&call.context, &call.caller, id, AGENTS_SHOWN).await?
+        }
+        _ => Vec::new(),
+    };
     let document = Deletion {
         members: shown.into_iter().map(member).collect(),
         member_count: Some(count),
+        deliveries: owed.into_iter().map(removal).collect(),
         ..document(&found)
     };
     call.named(document).await
+}
+
+fn removal(removal: Delivery) -> AgentRemoval {
+    AgentRemoval {
+        agent: removal.agent,
+        agent_id: removal.agent_id.to_string(),
+        stack: removal.stack,
+        stack_id: removal.stack_id.to_string(),
+        removed_at: text(removal.removed_at),
+        agent_deleted: removal.is_agent_deleted,
+    }
 }
 
 pub(super) fn member(member: Member) -> DeletionMember {
@@ -92,6 +116,7 @@ fn document(deletion: &record::Deletion) -> Deletion {
         resources: deletion.resources,
         members: Vec::new(),
         member_count: None,
+        deliveries: Vec::new(),
         requested_at: deletion.requested_at.to_string(),
         scheduled_for: text(deletion.scheduled_for),
         done_at: text(deletion.done_at),

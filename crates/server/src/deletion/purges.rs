@@ -19,9 +19,10 @@ pub(super) async fn request(
         force: body.force,
         reason: body.reason.as_deref(),
         despite_protection: body.despite_protection,
+        now: body.now,
     };
     let report = purge(&call.context, &call.caller, id, options).await?;
-    let status = if body.force { StatusCode::ACCEPTED } else { StatusCode::OK };
+    let status = if body.force || body.now { StatusCode::ACCEPTED } else { StatusCode::OK };
     Ok(located(status, format!("/api/v1/deletions/{id}"), Json(document(report))))
 }
 

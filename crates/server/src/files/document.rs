@@ -43,8 +43,12 @@ pub(super) fn draft(submitted: SubmittedDocument, project: &str) -> Draft {
             let problem = "must have at most 512 bytes without U+0000";
             return Err(Refusal::invalid("origin", problem));
         }
-        let (spec, versions) = split(spec);
-        Ok(kind::Document { address, labels: metadata.labels, spec, versions, origin })
+        let (mut spec, versions) = split(spec);
+        let content = match kind {
+            DocumentKind::Stack => objects(&mut spec)?,
+            _ => None,
+        };
+        Ok(kind::Document { address, labels: metadata.labels, spec, versions, content, origin })
     });
     Draft { address: named, document: read }
 }
@@ -95,6 +99,15 @@ fn split(spec: Value) -> (Map<String, Value>, Vec<Version>) {
     (spec, versions.into_iter().map(version).collect())
 }
 
+/// The content of a stack, taken out of its spec. Only the command can read a folder.
+fn objects(spec: &mut Map<String, Value>) -> Result<Option<String>, Refusal> {
+    if spec.contains_key("folder") {
+        let problem = "is a folder of the command's machine, which `slipway apply` reads; send its manifests as `objects`";
+        return Err(Refusal::invalid("spec.folder", problem));
+    }
+    Ok(spec.remove("objects").and_then(|text| text.as_str().map(str::to_owned)))
+}
+
 /// An object as a document. `version` shows a version of its blueprint.
 pub(super) fn document(
     live: &Live,
@@ -110,6 +123,11 @@ pub(super) fn document(
         live.versions.iter().map(|published| version_spec(version(published))).collect();
     if !versions.is_empty() {
         spec.insert("versions".to_owned(), Value::Array(versions));
+    }
+    // A hash is no content that could be applied.
+    if live.address.kind == DocumentKind::Stack {
+        spec.remove("objects");
+        spec.extend(live.content.clone().map(|text| ("objects".to_owned(), Value::String(text))));
     }
     let Address { kind, project, name, .. } = &live.address;
     Document {

@@ -7,8 +7,9 @@ use serde_json::{Value, json};
 use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::files::document::DocumentKind;
 use slipway_wire::files::{
-    AssignmentSpec, BlueprintSpec, CloudSpec, ClusterSpec, CredentialSpec, DocumentMetadata,
-    KeySpec, LabelSpec, PlacementSpec, ProjectSpec, ResourceSpec, TypedDocument,
+    AgentSpec, AssignmentSpec, BlueprintSpec, CloudSpec, ClusterSpec, CredentialSpec,
+    DocumentMetadata, GeneratorSpec, KeySpec, LabelSpec, PlacementSpec, ProjectSpec, ResourceSpec,
+    StackSpec, TemplateSpec, TypedDocument,
 };
 use slipway_wire::parse::{Fault, parse};
 use utoipa::ToSchema;
@@ -35,6 +36,10 @@ pub(crate) fn of(kind: DocumentKind) -> Spec {
         DocumentKind::Placement => Spec::of::<PlacementSpec>(),
         DocumentKind::Key => Spec::of::<KeySpec>(),
         DocumentKind::Resource => Spec::of::<ResourceSpec>(),
+        DocumentKind::Generator => Spec::of::<GeneratorSpec>(),
+        DocumentKind::Template => Spec::of::<TemplateSpec>(),
+        DocumentKind::Stack => Spec::of::<StackSpec>(),
+        DocumentKind::Agent => Spec::of::<AgentSpec>(),
     }
 }
 

@@ -6,6 +6,7 @@ use slipway_core::access::audit::VERBS;
 use slipway_core::blocker::BlockerCode;
 
 use crate::broker::{TAIL_DEFAULT, TAIL_MAX};
+use crate::fleet::WAIT_MAX;
 use crate::routes::Route;
 
 /// What a query parameter of a row means, and what the server takes for it.
@@ -19,6 +20,50 @@ pub(super) fn query(route: &Route, name: &str) -> (&'static str, Value) {
         "project" if route.tag() == "apply-sources" => ("The project of the object.", text),
         "cloud" if route.tag() == "apply-sources" => ("The cloud of the object.", text),
         "name" if route.tag() == "apply-sources" => ("The name of the object.", text),
+        "limit" if route.is_in_fleet => (
+            "The greatest number of entries; by default all of them.",
+            json!({ "type": "integer", "minimum": 1, "maximum": PAGE_MAX }),
+        ),
+        "since" if route.is_in_fleet => ("Accepted; there is nothing to leave out.", text),
+        "offset" if route.is_in_fleet => (
+            "How many entries to skip.",
+            json!({ "type": "integer", "minimum": 0, "maximum": 100_000 }),
+        ),
+        "mode" => (
+            "Accepted; both modes answer the same.",
+            json!({ "type": "string", "enum": ["incremental", "full"] }),
+        ),
+        "wait" => (
+            "How many seconds to hold the answer back while nothing changed since the tag in `If-None-Match`.",
+            json!({ "type": "integer", "minimum": 0, "maximum": WAIT_MAX, "default": 0 }),
+        ),
+        "pak_id" => ("Accepted; a list has what the key may see.", text),
+        "work_type" => ("Accepted; there are no work orders.", text),
+        "generator_id" => (
+            "Only of this generator; of agents those that are registered with it.",
+            json!({ "type": "string", "format": "uuid" }),
+        ),
+        "cluster_name" => ("Only those of this cluster.", text),
+        "keep" => (
+            "Whether agents let go of what they deployed instead of removing it.",
+            json!({ "type": "boolean", "default": false }),
+        ),
+        "deletion_marker" => (
+            "Whether it is a marker: it has no content, and tells agents to remove the stack.",
+            json!({ "type": "boolean", "default": false }),
+        ),
+        "actor_type" => ("Only what such an actor did.", set("ActorType")),
+        "actor_id" => (
+            "Only what this agent did, or with `actor_type=generator` this generator.",
+            json!({ "type": "string", "format": "uuid" }),
+        ),
+        "action" => ("Only this verb.", json!({ "type": "string", "enum": VERBS })),
+        "resource_type" => ("Only about things of this kind.", set("SubjectKind")),
+        "resource_id" => {
+            ("Only about the thing with this id.", json!({ "type": "string", "format": "uuid" }))
+        }
+        "from" => ("Only from this time on.", json!({ "type": "string", "format": "date-time" })),
+        "to" => ("Only before this time.", json!({ "type": "string", "format": "date-time" })),
         "limit" => (
             "The greatest number of entries.",
             json!({

@@ -16,6 +16,9 @@ use slipway_core::deletion::record::DeletionState;
 use slipway_core::deletion::{leak, purge};
 use slipway_core::error::ErrorKind;
 use slipway_core::files::document::DocumentKind;
+use slipway_core::fleet::agent::AgentStatus;
+use slipway_core::fleet::overview::ActorType;
+use slipway_core::fleet::report::{HealthStatus, ReportStatus};
 use slipway_core::nodes::node::{DeregisteredHow, Reachability};
 use slipway_core::nodes::token::TokenKind;
 use slipway_core::operations::control::Mode;
@@ -28,6 +31,8 @@ use slipway_core::subject::SubjectKind;
 /// Every closed set, by the name of its schema.
 pub(super) fn sets() -> Vec<(&'static str, Value)> {
     vec![
+        ("ActorType", json!(ActorType::ALL)),
+        ("AgentStatus", json!(AgentStatus::ALL)),
         ("BlockerCode", json!(BlockerCode::ALL)),
         ("BlockerOwner", json!(["operator", "platform"])),
         ("CompositeScope", json!(CompositeScope::ALL)),
@@ -40,6 +45,7 @@ pub(super) fn sets() -> Vec<(&'static str, Value)> {
         ("Engine", json!(Engine::ALL)),
         ("ErrorCode", json!(ErrorKind::ALL)),
         ("ExplainedKind", json!(ExplainedKind::ALL)),
+        ("HealthStatus", json!(HealthStatus::ALL)),
         ("InjectionStrategy", json!(InjectionStrategy::ALL)),
         ("KeyState", json!(KeyState::ALL)),
         ("LabelSource", json!(LabelSource::ALL)),
@@ -54,6 +60,7 @@ pub(super) fn sets() -> Vec<(&'static str, Value)> {
         ("ProviderPhase", json!(ProviderPhase::ALL)),
         ("PurgeReasonCode", json!(purge::REASONS)),
         ("Reachability", json!(Reachability::ALL)),
+        ("ReportStatus", json!(ReportStatus::ALL)),
         ("Role", json!(Role::ALL)),
         ("RolloutMemberState", json!(MemberState::ALL)),
         ("RolloutPurpose", json!(Purpose::ALL)),
@@ -85,6 +92,15 @@ fn set(document: &str, property: &str) -> Option<&'static str> {
         ("BlueprintVersionSpec", "meshRole") => "MeshRole",
         (_, "engine") => "Engine",
         (_, "role") => "Role",
+        ("Agent" | "UpdateAgent" | "FleetAgentRecord", "status") => "AgentStatus",
+        ("AgentEvent" | "NewAgentEvent", "status") => "ReportStatus",
+        (
+            "DeploymentHealth" | "DeploymentObjectHealthSummary" | "DeploymentObjectHealthUpdate",
+            "status",
+        )
+        | (_, "overall_status") => "HealthStatus",
+        ("AuditLog", "actor_type") => "ActorType",
+        ("AuditLog", "resource_type") => "SubjectKind",
         ("ApiKey", "state") => "KeyState",
         ("Deletion" | "Purge", "state") => "DeletionState",
         ("Rollout", "state") => "RolloutState",
@@ -124,7 +140,9 @@ fn format(property: &str) -> Option<&'static str> {
         || property == "scheduled_for"
         || property.ends_with("_since")
         || property.ends_with("_until")
-        || ["at", "since", "until", "counts_from", "deadline"].contains(&property);
+        || property.ends_with("_ts")
+        || ["at", "since", "until", "counts_from", "deadline", "last_heartbeat", "timestamp", "ts"]
+            .contains(&property);
     // The caller may choose the correlation id.
     let is_id = (["id", "used_by", "under_way"].contains(&property) || property.ends_with("_id"))
         && property != "correlation_id";

@@ -31,15 +31,17 @@ use crate::state::ServerState;
 /// characters) is under 100 KiB; parameters may be long texts.
 pub(crate) const BODY_LIMIT: usize = 1 << 20;
 
-/// How long a body may take to arrive. The longest is a mebibyte, so this
-/// requires 100 KiB a second; a declaration is a few packets. The limit is for
-/// the whole body and not between two packets: a byte a second is no progress.
+/// How long a body of that length may take to arrive; a longer one may take
+/// longer. So it requires 100 KiB a second; a declaration is a few packets. The
+/// limit is for the whole body and not between two packets: a byte a second is
+/// no progress.
 const BODY_TIME: Duration = Duration::from_secs(10);
 
-/// The value of `Authorization: Bearer …`.
+/// The value of `Authorization: Bearer …`, or of `Authorization: …` without a scheme, as
+/// clients of Fleet's protocol send it.
 pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
-    let text = headers.get(AUTHORIZATION)?.to_str().ok()?;
-    let (scheme, value) = text.split_once(' ')?;
+    let text = headers.get(AUTHORIZATION)?.to_str().ok()?.trim();
+    let Some((scheme, value)) = text.split_once(' ') else { return Some(text) };
     scheme.eq_ignore_ascii_case("bearer").then_some(value.trim())
 }
 
@@ -152,30 +154,36 @@ pub(crate) fn check_media_type(headers: &HeaderMap) -> Result<(), Refusal> {
 
 /// The whole body, unpacked; refused as soon as it is too long or too slow.
 pub(crate) async fn read_body(request: Request) -> Result<Vec<u8>, Refusal> {
+    read_body_up_to(request, BODY_LIMIT).await
+}
+
+/// The same with another limit.
+pub(crate) async fn read_body_up_to(request: Request, limit: usize) -> Result<Vec<u8>, Refusal> {
     let gzip = is_gzip(request.headers())?;
     let announced = request.headers().get(CONTENT_LENGTH);
     let announced = announced.and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
-    if announced.is_some_and(|length| length > BODY_LIMIT as u64) {
-        return Err(too_large());
+    if announced.is_some_and(|length| length > limit as u64) {
+        return Err(too_large(limit));
     }
-    match timeout(BODY_TIME, to_bytes(request.into_body(), BODY_LIMIT)).await {
-        Ok(Ok(bytes)) if gzip => unpack(&bytes),
+    let time = BODY_TIME.mul_f64((limit as f64 / BODY_LIMIT as f64).max(1.0));
+    match timeout(time, to_bytes(request.into_body(), limit)).await {
+        Ok(Ok(bytes)) if gzip => unpack(&bytes, limit),
         Ok(Ok(bytes)) => Ok(bytes.into()),
-        Ok(Err(error)) if is_length_limit(&error) => Err(too_large()),
+        Ok(Err(error)) if is_length_limit(&error) => Err(too_large(limit)),
         Ok(Err(_)) => {
             Err(Refusal::new(ErrorKind::InvalidInput, "the body was cut off; send it again"))
         }
         Err(_) => Err(Refusal::new(
             ErrorKind::RequestTimeout,
-            format!("the body did not arrive within {BODY_TIME:?}; send it again, and faster"),
+            format!("the body did not arrive within {time:?}; send it again, and faster"),
         )),
     }
 }
 
-fn too_large() -> Refusal {
+fn too_large(limit: usize) -> Refusal {
     Refusal::new(
         ErrorKind::PayloadTooLarge,
-        format!("the body is longer than {BODY_LIMIT} bytes; send less"),
+        format!("the body is longer than {limit} bytes; send less"),
     )
 }
 
@@ -206,7 +214,7 @@ const CHUNK: usize = 1 << 13;
 /// Unpacks one gzip member. Refuses before it would hold more than the limit, so what a
 /// small body claims to be costs no more than a large body. More than one member is refused:
 /// nobody sends that, and each would cost a fresh decoder.
-fn unpack(packed: &[u8]) -> Result<Vec<u8>, Refusal> {
+fn unpack(packed: &[u8], limit: usize) -> Result<Vec<u8>, Refusal> {
     let mut unpacked = Vec::with_capacity(CHUNK);
     if packed.is_empty() {
         return Ok(unpacked);
@@ -215,7 +223,7 @@ fn unpack(packed: &[u8]) -> Result<Vec<u8>, Refusal> {
     loop {
         match decoder.read(&mut chunk) {
             Ok(0) if decoder.get_ref().is_empty() => return Ok(unpacked),
-            Ok(length @ 1..) if unpacked.len() + length > BODY_LIMIT => return Err(too_large()),
+            Ok(length @ 1..) if unpacked.len() + length > limit => return Err(too_large(limit)),
             Ok(length @ 1..) => unpacked.extend_from_slice(&chunk[..length]),
             _ => {
                 return Err(Refusal::new(
@@ -315,7 +323,7 @@ mod tests {
         assert_eq!(bearer(&headers("Bearer abc")), Some("abc"));
         assert_eq!(bearer(&headers("bearer  abc ")), Some("abc"));
         assert_eq!(bearer(&headers("Basic abc")), None);
-        assert_eq!(bearer(&headers("abc")), None);
+        assert_eq!(bearer(&headers("abc")), Some("abc"), "as clients of Fleet send it");
         assert_eq!(bearer(&HeaderMap::new()), None);
     }
 

@@ -16,7 +16,7 @@ use slipway_core::secret::Secret;
 use uuid::Uuid;
 
 use super::call::{Call, Made};
-use super::extract::{check_media_type, parse_json, read_body};
+use super::extract::{BODY_LIMIT, check_media_type, parse_json, read_body_up_to};
 use super::precondition::etag;
 use crate::error::Rejection;
 
@@ -45,13 +45,30 @@ where
     type Rejection = Rejection;
 
     async fn from_request(request: Request, _: &S) -> Result<Self, Rejection> {
-        check_media_type(request.headers())?;
+        Self::read_json(request, BODY_LIMIT).await
+    }
+}
+
+impl<T> Creation<T> {
+    /// Of a body up to this length.
+    pub(crate) async fn read(
+        request: Request,
+        limit: usize,
+        parse: impl FnOnce(&[u8]) -> Result<T, Refusal>,
+    ) -> Result<Self, Rejection> {
         let key = key(request.headers())?;
         // Without the `/api/v1` prefix, which all creates share.
         let route = format!("{} {}", request.method(), request.uri().path());
-        let bytes = read_body(request).await?;
+        let bytes = read_body_up_to(request, limit).await?;
         let keyed = key.map(|key| Keyed { key, route, body_hash: SecretHash::of(&bytes) });
-        Ok(Self { body: parse_json(&bytes)?, keyed })
+        Ok(Self { body: parse(&bytes)?, keyed })
+    }
+}
+
+impl<T: DeserializeOwned> Creation<T> {
+    pub(crate) async fn read_json(request: Request, limit: usize) -> Result<Self, Rejection> {
+        check_media_type(request.headers())?;
+        Self::read(request, limit, parse_json).await
     }
 }
 

@@ -73,6 +73,7 @@ pub(crate) fn delete_options(
         cascade: query.flag("cascade")?,
         break_glass: query.flag("break_glass")?,
         plan: plan.transpose()?,
+        keep: query.flag("keep")?,
     })
 }
 

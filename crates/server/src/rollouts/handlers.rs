@@ -48,7 +48,8 @@ pub(super) async fn upgrade(
     Ok(located(StatusCode::ACCEPTED, format!("/api/v1/rollouts/{id}"), Json(started)))
 }
 
-fn strategy(given: RolloutStrategy) -> Strategy {
+/// A strategy as it is given; what is left out is as usual.
+pub(crate) fn strategy(given: RolloutStrategy) -> Strategy {
     let default = Strategy::default();
     Strategy {
         canary: given.canary.unwrap_or(default.canary),
@@ -58,6 +59,7 @@ fn strategy(given: RolloutStrategy) -> Strategy {
             .healthy_within_seconds
             .unwrap_or(default.healthy_within_seconds),
         waves: given.waves,
+        wait_for_health: given.wait_for_health,
     }
 }
 
@@ -141,8 +143,6 @@ impl Referring for Rollout {
 }
 
 fn document(rollout: &record::Rollout, progress: &Progress) -> Rollout {
-    let Strategy { canary, parallel, failures_allowed, healthy_within_seconds, waves } =
-        rollout.strategy.clone();
     let counts = progress.0.iter();
     Rollout {
         id: Some(rollout.id.to_string()),
@@ -154,13 +154,7 @@ fn document(rollout: &record::Rollout, progress: &Progress) -> Rollout {
         project: None,
         project_id: text(rollout.project_id),
         change: rollout.change.clone(),
-        strategy: RolloutStrategy {
-            canary: Some(canary),
-            parallel: Some(parallel),
-            failures_allowed: Some(failures_allowed),
-            healthy_within_seconds: Some(healthy_within_seconds),
-            waves,
-        },
+        strategy: strategy_document(&rollout.strategy),
         state: rollout.state.to_string(),
         message: rollout.message.clone(),
         progress: counts.map(|(state, count)| (state.to_string(), *count)).collect(),
@@ -170,6 +164,17 @@ fn document(rollout: &record::Rollout, progress: &Progress) -> Rollout {
         requested_at: rollout.requested_at.to_string(),
         ended_at: text(rollout.ended_at),
         first: Vec::new(),
+    }
+}
+
+pub(crate) fn strategy_document(strategy: &Strategy) -> RolloutStrategy {
+    RolloutStrategy {
+        canary: Some(strategy.canary),
+        parallel: Some(strategy.parallel),
+        failures_allowed: Some(strategy.failures_allowed),
+        healthy_within_seconds: Some(strategy.healthy_within_seconds),
+        waves: strategy.waves.clone(),
+        wait_for_health: strategy.wait_for_health,
     }
 }
 

@@ -3,4 +3,5 @@
 mod handlers;
 mod rows;
 
+pub(crate) use handlers::{strategy, strategy_document};
 pub(crate) use rows::rows;

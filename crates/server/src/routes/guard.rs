@@ -12,7 +12,7 @@ use slipway_core::secret::Secret;
 
 use super::row::Route;
 use crate::correlation::CorrelationId;
-use crate::error::Rejection;
+use crate::error::{self, Rejection};
 use crate::request::bearer;
 use crate::serve::count_for_key;
 use crate::state::ServerState;
@@ -46,7 +46,8 @@ pub(crate) async fn guard(
                 return Rejection::from(refusal).into_response();
             }
             request.extensions_mut().insert(admitted);
-            next.run(request).await
+            let answer = next.run(request).await;
+            if guard.route.is_in_fleet { error::compatible(answer) } else { answer }
         }
         Err(rejection) => rejection.into_response(),
     }

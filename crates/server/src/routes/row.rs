@@ -33,6 +33,8 @@ pub struct Route {
     pub(crate) refusals: BTreeSet<u16>,
     pub(crate) takes_if_match: bool,
     pub(crate) takes_idempotency_key: bool,
+    /// It speaks Fleet's protocol, which has codes of its own for some refusals.
+    pub(crate) is_in_fleet: bool,
     handler: MethodRouter<ServerState>,
 }
 
@@ -133,6 +135,7 @@ impl Route {
             refusals,
             takes_if_match: false,
             takes_idempotency_key: false,
+            is_in_fleet: false,
             handler,
         }
     }
@@ -206,6 +209,15 @@ impl Route {
     pub(crate) fn refuses(mut self, status: u16) -> Self {
         self.refusals.insert(status);
         self
+    }
+
+    pub(crate) fn compatible(self) -> Self {
+        Self { is_in_fleet: true, ..self }
+    }
+
+    /// Answers 501, whatever is asked.
+    pub(crate) fn not_offered(self) -> Self {
+        self.statuses(&[501]).refuses(501)
     }
 
     /// Least role, reach and audit verb.

@@ -271,8 +271,11 @@ async fn by_hand(world: &World, handle: &str) -> String {
     answer.json()["id"].as_str().unwrap().to_owned()
 }
 
+/// Those of Fleet are proven where each of them is used.
 fn audited_rows() -> BTreeSet<(&'static str, &'static str)> {
-    let audited = TABLE.iter().filter(|route| route.terms().audit.is_some());
+    let audited = TABLE.iter().filter(|route| {
+        route.terms().audit.is_some() && !format!("{:?}", route.operation).starts_with("Fleet")
+    });
     audited.map(|route| (route.method, route.path)).collect()
 }
 

@@ -13,6 +13,7 @@ mod catalog;
 mod control;
 mod explain;
 mod files;
+mod fleet;
 mod idempotency;
 mod keys;
 mod labels;

@@ -207,6 +207,14 @@ async fn every_query_parameter_takes_what_its_schema_says() {
         ("name", "local"),
         ("subject", "local-node"),
         ("blueprint", "local-node"),
+        ("actor_id", ID),
+        ("resource_id", ID),
+        ("generator_id", ID),
+        ("from", "2026-01-31T12:00:00Z"),
+        ("to", "2026-01-31T12:00:00Z"),
+        ("pak_id", ID),
+        ("work_type", "build"),
+        ("cluster_name", "berlin&name=edge"),
     ];
     let mut checked = 0;
     for (path, methods) in document["paths"].as_object().unwrap() {
@@ -215,8 +223,13 @@ async fn every_query_parameter_takes_what_its_schema_says() {
             if parameter["in"] != "query" || name == "cursor" || path.contains("{reference}") {
                 continue;
             }
+            // It takes two together.
+            if path == "/api/v1/agents/" && name != "cluster_name" {
+                continue;
+            }
             let schema = &parameter["schema"];
-            assert!(schema.get("format") != Some(&json!("date-time")), "{path} {name}: ages too");
+            let is_time = schema.get("format") == Some(&json!("date-time"));
+            assert!(!is_time || path == "/api/v1/admin/audit-logs", "{path} {name}: ages too");
             let (mut fitting, wrong) = samples(schema, schemas);
             fitting
                 .extend(texts.iter().filter(|text| text.0 == name).map(|text| text.1.to_owned()));

@@ -17,6 +17,7 @@ use slipway_app::broker::port::ResourceKey;
 use slipway_app::context::{Settings, Wakes};
 use slipway_app::deletion::leaks::Finder;
 use slipway_app::ports::meter::Unmetered;
+use slipway_app::ports::templates::{RenderFailure, TemplateRenderer};
 use slipway_app::ports::{Clock, Entropy, Stores, Substrate};
 use slipway_app::seed::{LocalNames, Seed};
 use slipway_core::access::audit::Actor;
@@ -94,14 +95,31 @@ impl World {
 
     pub(crate) async fn limited(limits: StreamLimits, rate: Rate) -> Self {
         let directory = tempfile::tempdir().unwrap();
+        let url = format!("sqlite:{}", directory.path().join("slipway.db").display());
+        Self::start(url, directory, limits, rate).await
+    }
+
+    /// On another database.
+    pub(crate) async fn on(url: &str) -> Self {
+        let rate = Rate { per_second: 1_000_000, burst: 1_000_000 };
+        let directory = tempfile::tempdir().unwrap();
+        Self::start(url.to_owned(), directory, StreamLimits::default(), rate).await
+    }
+
+    async fn start(
+        url: String,
+        directory: tempfile::TempDir,
+        limits: StreamLimits,
+        rate: Rate,
+    ) -> Self {
         let file = directory.path().join("slipway.db");
-        let store = slipway_store::open(StoreConfig::new(format!("sqlite:{}", file.display())));
         let context = Context {
-            stores: store.await.unwrap(),
+            stores: slipway_store::open(StoreConfig::new(url)).await.unwrap(),
             clock: Arc::new(FixedClock),
             entropy: Arc::new(Counting::default()),
             wakes: Wakes::default(),
             meter: Arc::new(Unmetered),
+            templates: Arc::new(InProcess),
             settings: Settings {
                 deadlines: Deadlines::default(),
                 claimed_within: Duration::from_secs(60),
@@ -405,6 +423,21 @@ impl Entropy for Counting {
 
     fn fill(&self, bytes: &mut [u8]) {
         getrandom::fill(bytes).unwrap();
+    }
+}
+
+/// The binary renders in a process of its own.
+#[derive(Debug)]
+struct InProcess;
+
+#[async_trait]
+impl TemplateRenderer for InProcess {
+    async fn check(&self, template: &str) -> Result<(), RenderFailure> {
+        slipway_render::template::check(template).map_err(RenderFailure::Template)
+    }
+
+    async fn render(&self, template: &str, parameters: &Value) -> Result<String, RenderFailure> {
+        slipway_render::template::render(template, parameters).map_err(RenderFailure::Template)
     }
 }
 

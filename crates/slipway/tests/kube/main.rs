@@ -18,6 +18,7 @@ mod clusters;
 mod definitions;
 mod demo;
 mod flapping;
+mod fleet;
 mod hand;
 mod holding;
 mod kinds;

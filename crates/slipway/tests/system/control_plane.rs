@@ -168,6 +168,10 @@ impl ControlPlane {
         self.launcher.kill();
     }
 
+    pub(crate) fn pid(&self) -> u32 {
+        self.launcher.pid().unwrap()
+    }
+
     /// The most memory that the process ever had, in bytes.
     pub(crate) fn most_memory(&self) -> u64 {
         let status =

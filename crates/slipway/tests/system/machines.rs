@@ -113,12 +113,13 @@ async fn a_machine_that_somebody_boots_comes_and_goes_by_hand() {
         assert_eq!(status, 201, "{node}");
         plane.wait_for_phase(&id, "Ready").await;
         plane.delete(&id).await;
-        let confirm = "resource confirm-gone rack-8 --project metal --reason burned";
-        run(&plane, confirm).unwrap();
+        // By its id: once the resource is Deleted, its handle is free for another one.
+        let confirm = format!("resource confirm-gone {id} --reason burned");
+        run(&plane, &confirm).unwrap();
         // What was answered is kept, and whoever did not hear the answer may say it again.
         plane.kill();
         plane.start().await;
-        run(&plane, confirm).unwrap();
+        run(&plane, &confirm).unwrap();
         let gone = plane.wait_for_phase(&id, "Deleted").await;
         assert_eq!(gone["node"]["deregistered_how"], "substrate_absent", "{gone}");
 

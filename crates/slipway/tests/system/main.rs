@@ -23,6 +23,7 @@ mod everyday;
 mod explain;
 mod explained;
 mod first_minute;
+mod fleet;
 mod flood;
 mod import;
 mod keys;

@@ -133,6 +133,7 @@ fn leaving(subject: &Subject, number: u128) -> Commit {
         expected: Expected::Any,
         grace: None,
         cascade: false,
+        keep: false,
         break_glass: false,
         plan: None,
     };

@@ -201,6 +201,9 @@ pub(crate) const JOIN_SETS: Option<&str> = Some(
      set_config('plan_cache_mode', 'force_custom_plan', true)",
 );
 
+/// PostgreSQL removes what nobody reads any more by itself (VACUUM).
+pub(crate) const OVERWRITE: Option<(&str, &str)> = None;
+
 /// Tries until the limit: at boot the server may still be starting. A server
 /// that answers and refuses (password, role, database) is final.
 pub(crate) async fn connect(

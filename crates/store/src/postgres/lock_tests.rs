@@ -195,7 +195,7 @@ async fn locks_are_taken_in_one_order() {
         tokio::task::yield_now().await;
     }
 
-    testing::conformance(open(StoreConfig::new(database.url())).await.unwrap()).await;
+    Box::pin(testing::conformance(open(StoreConfig::new(database.url())).await.unwrap())).await;
     let database = server.database("races").await;
     Box::pin(testing::races(open(StoreConfig::new(database.url())).await.unwrap(), 2)).await;
 

@@ -33,6 +33,6 @@ pub(crate) mod placement;
 pub(crate) mod rollouts;
 
 use super::{
-    Backend, Connection, Db, HAS_SCHEMA, JOIN_SETS, Row, SCHEMA_MIGRATIONS, begin_migration,
-    json_values, record, scripts,
+    Backend, Connection, Db, HAS_SCHEMA, JOIN_SETS, OVERWRITE, Row, SCHEMA_MIGRATIONS,
+    begin_migration, json_values, record, scripts,
 };

@@ -30,6 +30,10 @@ const READERS: u32 = 8;
 /// SQLite joins by nested loops, whatever it reads.
 pub(crate) const JOIN_SETS: Option<&str> = None;
 
+/// Overwrites the pages that a statement frees with zeros, and stops that.
+pub(crate) const OVERWRITE: Option<(&str, &str)> =
+    Some(("PRAGMA secure_delete = on", "PRAGMA secure_delete = off"));
+
 pub(crate) const SCHEMA_MIGRATIONS: &str = "CREATE TABLE IF NOT EXISTS schema_migrations (
     version INTEGER NOT NULL PRIMARY KEY,
     name TEXT NOT NULL,

@@ -15,7 +15,9 @@ mod record;
 #[path = "../shared/mod.rs"]
 pub(crate) mod shared;
 
-pub(crate) use connect::{Backend, JOIN_SETS, SCHEMA_MIGRATIONS, begin_migration, scripts};
+pub(crate) use connect::{
+    Backend, JOIN_SETS, OVERWRITE, SCHEMA_MIGRATIONS, begin_migration, scripts,
+};
 pub(crate) use inspect::{HAS_SCHEMA, inspect};
 
 pub(crate) type Db = sqlx::Sqlite;

@@ -118,6 +118,9 @@ pub struct DeploymentObject {
     pub deleted_at: Option<String>,
     pub id: String,
     pub is_deletion_marker: bool,
+    /// Of a marker: let go of the objects instead of deleting them. Left out if it is false.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub keep: bool,
     pub sequence_id: i64,
     pub stack_id: String,
     pub submitted_at: String,

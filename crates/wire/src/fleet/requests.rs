@@ -14,6 +14,9 @@ pub struct CreateAgentRequest {
     #[serde(default)]
     pub generator_ids: Vec<String>,
     pub name: String,
+    /// Of this server: name or id; `default`, or the caller's own, if not said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
 }
 
 /// The new agent, and the text of its key, which is shown once.
@@ -69,6 +72,16 @@ pub struct NewGenerator {
     #[serde(default)]
     pub description: Option<String>,
     pub name: String,
+    /// Of this server: name or id; `default`, or the caller's own, if not said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
+    /// Of this server: whether its objects may have Secrets with values.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accepts_secrets: Option<bool>,
+    /// Of this server: how long what is deleted of it can be restored; as the settings of
+    /// deletions say if not said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retention_seconds: Option<u64>,
 }
 
 /// The generator, and the text of its key, which is shown once.
@@ -111,6 +124,12 @@ pub struct CreateTemplateRequest {
     pub name: String,
     pub parameters_schema: String,
     pub template_content: String,
+    /// Of this server: the generator that owns it; without one it is for all of the project.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generator_id: Option<String>,
+    /// Of this server: name or id; `default`, or the caller's own, if not said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
 }
 
 /// `PUT /templates/{id}`, which makes a new version.
@@ -137,8 +156,11 @@ pub struct TemplateInstantiationRequest {
 }
 
 /// `POST /agents/{id}/heartbeat`; the body may be empty.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct HeartbeatReport {
+    /// What the agent can do beyond the published protocol, such as `keep`. Left out if there is none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub capabilities: Vec<String>,
     #[serde(default)]
     pub k8s_api_latency_ms: Option<i32>,
     #[serde(default)]
@@ -190,5 +212,71 @@ pub struct AuthResponse {
     pub agent: Option<String>,
     #[serde(default)]
     pub generator: Option<String>,
+    /// Which control plane answers. Left out for clients that do not know it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub installation: Option<String>,
     pub readonly: bool,
+}
+
+/// `PUT /agents/{id}`. The other fields of an agent are accepted as they are.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct UpdateAgent {
+    #[serde(default)]
+    pub cluster_name: Option<String>,
+    #[serde(default)]
+    pub name: Option<String>,
+    /// `ACTIVE` or `INACTIVE`.
+    #[serde(default)]
+    pub status: Option<String>,
+}
+
+/// `POST /agents/{id}/rotate-pak`: the text of the key is shown once.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct AgentKey {
+    pub agent: Agent,
+    pub pak: String,
+}
+
+/// `PUT /generators/{id}`. The other fields of a generator are accepted as they are.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct UpdateGenerator {
+    #[serde(default)]
+    pub description: Option<String>,
+    #[serde(default)]
+    pub name: Option<String>,
+    /// Of this server: whether its objects may have Secrets with values.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accepts_secrets: Option<bool>,
+    /// Of this server: how long what is deleted of it can be restored; as the settings of
+    /// deletions say if not said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retention_seconds: Option<u64>,
+}
+
+/// `PUT /stacks/{id}`. The other fields of a stack are accepted as they are.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct UpdateStack {
+    #[serde(default)]
+    pub description: Option<String>,
+    #[serde(default)]
+    pub name: Option<String>,
+}
+
+/// `POST /templates/{id}/render`, of this server.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct RenderTemplate {
+    pub parameters: Value,
+}
+
+/// What a template makes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct RenderedTemplate {
+    pub yaml_content: String,
+}
+
+/// `POST /stacks/{id}/rollback`, of this server.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct RollBackStack {
+    /// The number of the object whose content is submitted again.
+    pub sequence_id: i64,
 }

@@ -42,6 +42,20 @@ macro_rules! check_all {
     };
 }
 
+/// What we add is left out unless it says something.
+#[test]
+fn our_own_fields_are_left_out_unless_they_say_something() {
+    let mut marker = contract()["DeploymentObject"]["example"].clone();
+    marker["keep"] = json!(true);
+    let read: DeploymentObject = serde_json::from_value(marker.clone()).unwrap();
+    assert_eq!(serde_json::to_value(read).unwrap(), marker);
+    let heartbeat = json!({
+        "capabilities": ["keep"], "k8s_api_latency_ms": null, "k8s_reachable": null,
+    });
+    let read: HeartbeatReport = serde_json::from_value(heartbeat.clone()).unwrap();
+    assert_eq!(serde_json::to_value(read).unwrap(), heartbeat);
+}
+
 #[test]
 fn every_type_is_as_published() {
     check_all! {

@@ -3,6 +3,7 @@
 pub(super) mod blueprint;
 pub(super) mod catalog;
 pub(super) mod credential;
+pub(super) mod fleet;
 pub(super) mod key;
 pub(super) mod placement;
 pub(super) mod resource;

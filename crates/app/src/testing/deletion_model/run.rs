@@ -57,6 +57,7 @@ use crate::deletion::{brake, plan, settings};
 use crate::permits::Permits;
 use crate::ports::meter::Unmetered;
 use crate::ports::store::{self, Page};
+use crate::ports::templates::NoTemplates;
 use crate::ports::{Clock, Entropy};
 use crate::testing::world::{BLUEPRINT, World, operator};
 
@@ -139,6 +140,7 @@ impl Run {
             entropy: Arc::new(Numbered::new(sequence, 0)),
             wakes: Wakes::default(),
             meter: Arc::new(Unmetered),
+            templates: Arc::new(NoTemplates),
             settings: Settings {
                 deadlines: Deadlines::default(),
                 claimed_within: HOUR,
@@ -246,8 +248,12 @@ impl Run {
                 self.restore(caller, deletion, redeclare, rename).await?;
             }
             Operation::Purge { deletion, despite } => {
-                let options =
-                    PurgeOptions { force: true, reason: Some(WHY), despite_protection: despite };
+                let options = PurgeOptions {
+                    force: true,
+                    reason: Some(WHY),
+                    despite_protection: despite,
+                    now: false,
+                };
                 let of = self.deletion(deletion);
                 purge::purge(context, caller, of, options).await.map_err(kind)?;
             }

@@ -26,6 +26,7 @@ use crate::files::read;
 use crate::ports::Stores;
 use crate::ports::clock::{Clock, Entropy};
 use crate::ports::meter::Unmetered;
+use crate::ports::templates::NoTemplates;
 
 #[derive(Debug)]
 struct NoClock;
@@ -61,6 +62,7 @@ pub(in crate::testing) fn context(stores: Stores) -> Context {
         entropy: Arc::new(Counter::default()),
         wakes: Wakes::default(),
         meter: Arc::new(Unmetered),
+        templates: Arc::new(NoTemplates),
         settings: Settings {
             deadlines: Deadlines::default(),
             claimed_within: Duration::from_secs(60),
@@ -80,8 +82,10 @@ pub(super) fn caller() -> Caller {
 /// A document with labels and a spec.
 pub(super) fn document(address: Address, labels: &Value, spec: &Value) -> Document {
     let labels: BTreeMap<String, String> = serde_json::from_value(labels.clone()).expect("labels");
-    let spec = spec.as_object().expect("a spec").clone();
-    Document { address, labels, spec, versions: Vec::new(), origin: "test.yaml".to_owned() }
+    let mut spec = spec.as_object().expect("a spec").clone();
+    let content = spec.remove("objects").map(|text| text.as_str().expect("a text").to_owned());
+    let origin = "test.yaml".to_owned();
+    Document { address, labels, spec, versions: Vec::new(), content, origin }
 }
 
 pub(super) fn version(name: &str, provider: &str) -> Version {

@@ -1,6 +1,7 @@
 //! Documents on a store: what applying them does, kind by kind.
 
 mod client;
+mod fleet;
 mod model;
 mod suite;
 

@@ -12,7 +12,7 @@ use slipway_core::catalog::label::LabelDefinition;
 use slipway_core::catalog::project::Project;
 use slipway_core::files::document::{Address, DocumentKind};
 use slipway_core::files::write::DeclaredObject;
-use slipway_core::ids::{ApiKeyId, CloudCredentialId, ResourceId};
+use slipway_core::ids::{AgentId, ApiKeyId, CloudCredentialId, GeneratorId, ResourceId, StackId};
 use slipway_core::placement::cluster::Cluster;
 use slipway_core::precondition::Expected;
 
@@ -25,6 +25,8 @@ use crate::catalog::{credentials, projects};
 use crate::deletion::request::{DeleteOptions, delete};
 use crate::files::kind::{self, Document};
 use crate::files::{apply, read};
+use crate::fleet::port::FleetFilter;
+use crate::fleet::{agents, generators, stacks, templates};
 use crate::placement::clusters;
 use crate::ports::Stores;
 use crate::ports::store::Page;
@@ -77,7 +79,11 @@ impl Model<'_> {
         match kind {
             DocumentKind::Credential => address.of_cloud(name),
             DocumentKind::Assignment => address.of_project(&name).of_cloud(name),
-            DocumentKind::Resource => address.of_project(PROJECT),
+            DocumentKind::Agent => Address::new(kind, format!("{name}@east")).of_project(PROJECT),
+            DocumentKind::Resource
+            | DocumentKind::Generator
+            | DocumentKind::Template
+            | DocumentKind::Stack => address.of_project(PROJECT),
             _ => address,
         }
     }
@@ -151,6 +157,13 @@ impl Model<'_> {
             DocumentKind::Placement => json!({ "cluster": "local" }),
             DocumentKind::Key => json!({ "role": "viewer" }),
             DocumentKind::Resource => json!({ "blueprint": BLUEPRINT }),
+            DocumentKind::Generator => json!({}),
+            DocumentKind::Template => json!({ "content": "kind: A" }),
+            DocumentKind::Stack => json!({ "generator": address.name }),
+            DocumentKind::Agent => {
+                let generator = address.name.split('@').next().unwrap_or_default();
+                json!({ "generators": [generator] })
+            }
         };
         match address.kind {
             DocumentKind::Label if first => spec["description"] = json!(text),
@@ -161,6 +174,24 @@ impl Model<'_> {
             DocumentKind::Blueprint if first => spec["description"] = json!(text),
             DocumentKind::Blueprint if there => spec["displayName"] = json!(format!("B {text}")),
             DocumentKind::Resource if first => spec["parameters"] = json!({ "size": value }),
+            DocumentKind::Generator if first => spec["description"] = json!(text),
+            DocumentKind::Generator if there => spec["acceptsSecrets"] = json!(value > 0),
+            DocumentKind::Template if first => spec["description"] = json!(text),
+            DocumentKind::Template if there => {
+                spec["parametersSchema"] = json!({ "maxProperties": value });
+            }
+            DocumentKind::Stack if first => {
+                spec["objects"] = json!(format!("kind: ConfigMap\nmetadata: {{name: a{text}}}\n"));
+            }
+            DocumentKind::Stack if there => spec["labels"] = json!([format!("l{text}")]),
+            DocumentKind::Agent if first => {
+                let stack = address.name.split('@').next().unwrap_or_default();
+                spec["targets"] = json!([stack]);
+            }
+            DocumentKind::Agent if there => {
+                spec["labels"] = json!(["both", format!("l{text}")]);
+                spec["annotations"] = json!({ SOURCES[of]: text });
+            }
             _ => {}
         }
         (if address.kind.has_labels() { label } else { json!({}) }, spec)
@@ -320,6 +351,19 @@ impl Model<'_> {
                 let id = ResourceId::new(row.subject_id);
                 broker::delete::delete(context, caller, id, options).await
             }
+            DocumentKind::Generator => {
+                let id = GeneratorId::new(row.subject_id);
+                generators::delete(context, caller, id, options).await
+            }
+            DocumentKind::Stack => {
+                let id = StackId::new(row.subject_id);
+                stacks::delete(context, caller, id, options).await
+            }
+            DocumentKind::Agent => {
+                let id = AgentId::new(row.subject_id);
+                agents::delete(context, caller, id, options).await
+            }
+            DocumentKind::Template => return self.delete_versions(&row.address.name).await,
             DocumentKind::Key => {
                 let id = ApiKeyId::new(row.subject_id);
                 return keys::revoke(context, caller, id, None, Expected::Any).await;
@@ -339,6 +383,17 @@ impl Model<'_> {
             }
         };
         deleted.map(drop)
+    }
+
+    /// Every version of a template.
+    async fn delete_versions(&self, name: &str) -> Result<(), Error> {
+        let filter = FleetFilter { name: Some(name.to_owned()), ..FleetFilter::default() };
+        let page = Page { after: None, limit: 500 };
+        for version in templates::list(self.context, &caller(), &filter, page).await?.items {
+            let options = DeleteOptions::default();
+            templates::delete(self.context, &caller(), version.id, options).await?;
+        }
+        Ok(())
     }
 
     /// Nothing is left that no folder declares, or it is on its way out.

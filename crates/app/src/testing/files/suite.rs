@@ -11,6 +11,7 @@ use slipway_core::ids::ProjectId;
 use slipway_core::precondition::Expected;
 
 use super::client::{Source, at, caller, context, document, fields, live, version, word};
+use super::fleet;
 use crate::access::audit;
 use crate::access::port::{AuditFilter, AuditOrder};
 use crate::broker::declare::{Declare, declare_all};
@@ -40,6 +41,10 @@ pub async fn files(stores: Stores) {
     two_applies_at_once_end_as_one(context).await;
     a_source_lists_and_forgets_what_it_declared(context).await;
     faults_are_kept_until_they_are_mended(context).await;
+    fleet::a_stack_is_submitted_when_its_content_differs(context).await;
+    fleet::a_template_is_one_object_with_versions(context).await;
+    fleet::an_agent_has_what_its_document_says(context).await;
+    fleet::two_applies_of_one_agent_end_as_one(context).await;
 }
 
 fn none() -> Value {
@@ -54,7 +59,38 @@ fn folder() -> Vec<Document> {
     blueprint.versions = vec![version("v1", "local-b")];
     let resource = Address::new(Resource, "db").of_project("shop");
     let size = json!({ "blueprint": "node", "credential": "main" });
+    let within = |kind, name: &str| Address::new(kind, name).of_project("shop");
+    let objects = "kind: ConfigMap\nmetadata: {name: a}\n";
     vec![
+        document(
+            within(Agent, "edge@berlin"),
+            &none(),
+            &json!({
+                "active": true, "generators": ["ci"], "targets": ["web"], "labels": ["prod", "eu"],
+                "annotations": { "tier": "1" },
+            }),
+        ),
+        document(
+            within(Stack, "web"),
+            &none(),
+            &json!({
+                "generator": "ci", "description": "site", "labels": ["prod"],
+                "annotations": { "tier": "1" }, "objects": objects,
+            }),
+        ),
+        document(
+            within(Template, "site"),
+            &none(),
+            &json!({
+                "generator": "ci", "content": "kind: {{ kind }}", "description": "d",
+                "parametersSchema": { "type": "object", "required": ["kind"] },
+            }),
+        ),
+        document(
+            within(Generator, "ci"),
+            &none(),
+            &json!({ "acceptsSecrets": true, "retentionSeconds": 60 }),
+        ),
         document(resource, &json!({ "tier": "1" }), &size),
         document(Address::new(Key, "ci").of_project("shop"), &none(), &json!({ "role": "viewer" })),
         document(at(Placement, "shop"), &none(), &json!({ "cluster": "east" })),
@@ -97,7 +133,8 @@ async fn documents_of_every_kind_are_applied(context: &Context) {
     assert_eq!(source.dry().verdicts(&folder).await, expected, "a dry run says so before");
     let applied = source.apply(&folder).await;
     assert_eq!(applied.iter().map(word).collect::<Vec<_>>(), expected, "{applied:?}");
-    assert!(applied[1].secret.is_some(), "a new key is shown once");
+    let secrets = applied.iter().filter(|one| one.secret.is_some()).count();
+    assert_eq!(secrets, 3, "a new key is shown once, also of a generator and an agent");
     let before = audited(context).await;
     let unchanged = vec!["unchanged"; folder.len()];
     assert_eq!(source.verdicts(&folder).await, unchanged);

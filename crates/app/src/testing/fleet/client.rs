@@ -52,7 +52,7 @@ impl Client {
 
     pub(super) async fn generator(&self) -> GeneratorId {
         let input = CreateGenerator { name: self.name("gen"), ..CreateGenerator::default() };
-        generators::create(&self.context, &admin(), input, None).await.expect("a generator")
+        generators::create(&self.context, &admin(), input, None).await.expect("a generator").0
     }
 
     pub(super) async fn stack_called(
@@ -90,11 +90,11 @@ impl Client {
     /// An active agent.
     pub(super) async fn agent(&self) -> AgentId {
         let input = CreateAgent {
-            project: None,
             name: self.name("agent"),
             cluster_name: "berlin".to_owned(),
+            ..CreateAgent::default()
         };
-        let id = agents::create(&self.context, &admin(), input, None).await.expect("an agent");
+        let (id, _) = agents::create(&self.context, &admin(), input, None).await.expect("an agent");
         let change = AgentChange { status: Some(AgentStatus::Active), ..AgentChange::default() };
         agents::update(&self.context, &admin(), id, &change, Expected::Any).await.expect("active");
         id

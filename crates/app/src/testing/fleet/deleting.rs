@@ -5,7 +5,7 @@ use slipway_core::deletion::protection;
 use slipway_core::deletion::purge::{self, PurgeSnapshot, Trigger};
 use slipway_core::deletion::record::DeletionState;
 use slipway_core::fleet::agent::LEAK_KIND;
-use slipway_core::ids::{DeletionId, StackId};
+use slipway_core::ids::DeletionId;
 use slipway_core::subject::Subject;
 use slipway_core::text::Reason;
 
@@ -74,7 +74,7 @@ pub(super) async fn a_generator_goes_and_comes_back_with_what_it_owns(client: &C
         generator: Some(generator),
         name: client.name("template"),
         content: "kind: A".to_owned(),
-        parameters_schema: "{}".to_owned(),
+        parameters_schema: r#"{"type": "object"}"#.to_owned(),
         ..CreateTemplate::default()
     };
     let template = templates::create(context, &admin(), template, None).await.expect("one");
@@ -118,10 +118,15 @@ pub(super) async fn a_generator_goes_and_comes_back_with_what_it_owns(client: &C
     client.restore(second).await.expect("now it can");
 }
 
-async fn audited(client: &Client, verb: &str, stack: StackId) -> Vec<String> {
+/// Who did this to the subject.
+pub(super) async fn audited(
+    client: &Client,
+    verb: &str,
+    subject: impl Into<Subject>,
+) -> Vec<String> {
     let filter = AuditFilter {
         verb: Some(verb.to_owned()),
-        subject: Some(stack.as_uuid()),
+        subject: Some(subject.into().id),
         ..AuditFilter::default()
     };
     let page = Page { after: None, limit: 10 };
@@ -164,7 +169,7 @@ pub(super) async fn an_agent_leaves_leaks_and_takes_them_back(client: &Client) {
 
 async fn begin_purge(client: &Client, id: DeletionId) -> Result<(), crate::Error> {
     let reason = Reason::parse("the suite wants it").expect("a reason");
-    let trigger = Trigger::ByHand { reason: &reason, despite_protection: true };
+    let trigger = Trigger::ByHand { reason: &reason, despite_protection: true, now: false };
     let actor = slipway_core::access::audit::Actor::new("key:fleet");
     let mut rule = |snapshot: &PurgeSnapshot| purge::begin(snapshot, trigger, &actor);
     Ok(client.context.stores.deletion.purge_decide(id, &mut rule).await?)

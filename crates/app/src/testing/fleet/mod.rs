@@ -2,9 +2,16 @@
 
 mod client;
 mod deleting;
+mod explaining;
+mod idle;
+mod leaving;
+mod model;
 mod offering;
 mod races;
+mod rolling;
 mod suite;
 mod things;
 
+pub use idle::IdleAgent;
+pub use model::fleet_model;
 pub use suite::{fleet, fleet_races};

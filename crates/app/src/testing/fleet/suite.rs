@@ -1,7 +1,7 @@
 //! All cases of Fleet, in the order in which they run.
 
 use super::client::Client;
-use super::{deleting, offering, races, things};
+use super::{deleting, explaining, leaving, offering, races, rolling, things};
 use crate::ports::Stores;
 use crate::testing::world::World;
 
@@ -23,6 +23,20 @@ pub async fn fleet(stores: Stores) {
     deleting::an_agent_leaves_leaks_and_takes_them_back(&client).await;
     deleting::nothing_is_purged_while_a_marker_is_owed(&client).await;
     deleting::a_plan_names_everything_and_protection_holds(&client).await;
+    leaving::a_kept_stack_is_let_go_of(&client).await;
+    leaving::keep_waits_with_the_grace(&client).await;
+    Box::pin(leaving::a_purge_at_once_leaves_the_marker(&client)).await;
+    leaving::a_generator_is_purged_with_everything_under_it(&client).await;
+    leaving::retention_is_of_the_generator_and_many_are_purged_at_once(&client).await;
+    Box::pin(leaving::a_project_goes_and_comes_back_with_its_fleet(&client)).await;
+    leaving::the_brake_counts_stacks(&client).await;
+    leaving::superseded_objects_are_pruned(&client).await;
+    Box::pin(rolling::an_object_reaches_agents_in_waves(&client)).await;
+    Box::pin(rolling::a_failure_pauses_it_and_it_goes_back(&client)).await;
+    Box::pin(rolling::what_ends_a_rollout(&client)).await;
+    rolling::members_that_leave_or_fail_later(&client).await;
+    leaving::a_restored_database_lifts_numbers(&client).await;
+    Box::pin(explaining::an_explanation_says_who_has_what_and_why_not(&client)).await;
     offering::while_frozen_an_agent_is_offered_what_it_has(&client).await;
 }
 
@@ -38,5 +52,10 @@ pub async fn fleet_races(stores: Stores, rounds: u32) {
         races::poll_with_delete(&client).await;
         races::poll_with_poll(&client).await;
         races::poll_with_untarget(&client).await;
+        leaving::poll_with_purge_at_once(&client).await;
+        leaving::create_with_delete_of_the_project(&client).await;
+        leaving::poll_with_delete_that_keeps(&client).await;
+        rolling::submit_with_pass(&client).await;
+        rolling::poll_with_abort(&client).await;
     }
 }

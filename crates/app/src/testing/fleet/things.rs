@@ -77,9 +77,9 @@ pub(super) async fn names_are_of_a_project_and_free_again_after_a_deletion(clien
     client.stack_called(generator, &called).await.expect("the name is free");
 
     let agent = |cluster: &str| CreateAgent {
-        project: None,
         name: called.clone(),
         cluster_name: cluster.to_owned(),
+        ..CreateAgent::default()
     };
     for cluster in ["a", "b"] {
         agents::create(context, &admin(), agent(cluster), None).await.expect("an agent");
@@ -102,7 +102,7 @@ pub(super) async fn templates_have_versions(client: &Client) {
         generator: Some(generator),
         name: client.name("template"),
         content: "kind: {{ kind }}".to_owned(),
-        parameters_schema: "{}".to_owned(),
+        parameters_schema: r#"{"type": "object"}"#.to_owned(),
         ..CreateTemplate::default()
     };
     let first = templates::create(context, &admin(), input.clone(), None).await.expect("one");
@@ -110,7 +110,7 @@ pub(super) async fn templates_have_versions(client: &Client) {
     assert_eq!(refused(again), ErrorKind::NameTaken);
     let shared = CreateTemplate { generator: None, ..input };
     templates::create(context, &admin(), shared, None).await.expect("of the project, so another");
-    let text = ("kind: B", "{}");
+    let text = ("kind: B", r#"{"type": "object"}"#);
     let revise =
         async || templates::revise(context, &admin(), first, None, text, Expected::Any).await;
     let second = revise().await.expect("a version");

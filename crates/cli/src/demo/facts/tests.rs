@@ -215,6 +215,7 @@ fn a_deletion_must_be_done() {
         cascade: false,
         resources: 1,
         member_count: None,
+        deliveries: Vec::new(),
         scheduled_for: None,
         requested_at: String::new(),
         done_at: done.then(String::new),

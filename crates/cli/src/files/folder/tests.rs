@@ -119,3 +119,35 @@ fn ten_thousand_documents_are_read() {
     let files: Vec<(&str, &str)> = files.iter().map(|(n, t)| (n.as_str(), t.as_str())).collect();
     assert_eq!(folder(&files).1.documents.len(), 10_000);
 }
+
+#[test]
+fn a_stack_has_the_manifests_of_its_folder_and_they_are_no_documents() {
+    let stack = |more: &str| {
+        format!("kind: Stack\nmetadata: {{name: web}}\nspec:\n  generator: ci\n{more}")
+    };
+    let (_root, read) = folder(&[
+        ("fleet/web.yaml", &stack("  folder: ../manifests\n")),
+        ("manifests/b.yaml", "kind: Service\n"),
+        ("manifests/a/a.yaml", "kind: ConfigMap\n"),
+        ("other.yaml", &label("a")),
+    ]);
+    assert!(read.broken.is_empty(), "{:?}", read.broken);
+    assert_eq!(names(&read), ["a", "web"]);
+    let spec = &read.documents[1].submitted.document["spec"];
+    assert_eq!(spec["objects"], "kind: ConfigMap\n---\nkind: Service\n");
+    assert!(spec.get("folder").is_none());
+
+    let (_root, read) = folder(&[("a.yaml", &stack("  objects:\n  - {kind: A}\n  - {kind: B}\n"))]);
+    let spec = &read.documents[0].submitted.document["spec"];
+    assert_eq!(spec["objects"], "---\nkind: A\n---\nkind: B\n");
+
+    let long = format!("kind: A\nx: {}\n", "y".repeat(950 * 1_024));
+    for (more, problem) in [
+        ("  folder: none\n", "folder `none`"),
+        ("  folder: m\n  objects: 'kind: A'\n", "keep one of them"),
+        ("  folder: m\n", "slipway stack submit"),
+    ] {
+        let (_root, read) = folder(&[("a.yaml", &stack(more)), ("m/long.yaml", &long)]);
+        assert!(read.broken[0].message.contains(problem), "{more}: {:?}", read.broken);
+    }
+}

@@ -76,6 +76,7 @@ fn document(address: Address, tier: Option<&str>, spec: &Value) -> Document {
         labels: labels.into_iter().collect(),
         spec: spec.as_object().cloned().unwrap_or_default(),
         versions: Vec::new(),
+        content: None,
         origin: "crash.yaml".to_owned(),
     }
 }

@@ -30,6 +30,7 @@ fn replace(snapshot: &Doored<RedeclareSnapshot>) -> Result<Commit, Refusal> {
         expected: Expected::Any,
         grace: None,
         cascade: false,
+        keep: false,
         break_glass: false,
         plan: None,
     };

@@ -31,6 +31,7 @@ fn ask() -> Ask {
         expected: Expected::Any,
         grace: None,
         cascade: false,
+        keep: false,
         break_glass: false,
         plan: None,
     }

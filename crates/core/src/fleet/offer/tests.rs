@@ -7,7 +7,14 @@ use crate::fixtures::fleet::{mk_agent, mk_stack};
 use crate::fixtures::{at, mk_frozen, uuid};
 
 fn object(number: u128, is_marker: bool, is_for_agent: bool) -> ObjectFact {
-    ObjectFact { id: DeploymentObjectId::new(uuid(number)), is_marker, is_for_agent }
+    ObjectFact {
+        id: DeploymentObjectId::new(uuid(number)),
+        is_marker,
+        keeps: false,
+        is_for_agent,
+        is_erased: false,
+        is_withdrawn: false,
+    }
 }
 
 const ALL_LEGS: Legs =
@@ -21,6 +28,7 @@ fn candidate() -> Candidate {
         last_sequence: 7,
         newest: Some(object(2, false, false)),
         held: Some(object(1, false, false)),
+        in_rollout: None,
     }
 }
 
@@ -80,8 +88,64 @@ fn a_stack_is_offered_until_it_is_proven_removed() {
         ("no object at all", Candidate { newest: None, held: None, ..there }, Offer::Nothing),
     ];
     for (what, candidate, expected) in table {
-        assert_eq!(offer(&candidate, false), expected, "{what}");
+        assert_eq!(offer(&candidate, Terms::default()), expected, "{what}");
     }
+}
+
+const FROZEN: Terms = Terms { is_frozen: true, can_keep: false };
+
+/// An agent that cannot let go keeps what it has: it would take the marker for a removal.
+#[test]
+fn only_an_agent_that_can_let_go_is_told_to() {
+    let keeping = ObjectFact { keeps: true, ..object(3, true, false) };
+    let there = Candidate { is_live: false, newest: Some(keeping), ..candidate() };
+    let held = object(1, false, false);
+    assert_eq!(offer(&there, Terms::default()), Offer::Object(held.id));
+    let able = Terms { can_keep: true, ..Terms::default() };
+    assert_eq!(offer(&there, able), Offer::Object(keeping.id));
+    assert_eq!(offer(&Candidate { held: None, ..there }, Terms::default()), Offer::Nothing);
+}
+
+/// What it has, or else what all had; never the newest while it is outside.
+#[test]
+fn outside_the_wave_an_agent_keeps_what_it_has() {
+    let settled = object(5, false, false);
+    let in_rollout = Some(InRollout { may_take: false, settled: Some(settled.id) });
+    let there = Candidate { in_rollout, ..candidate() };
+    let held = object(1, false, false);
+    let offered = |one: Candidate| offer(&one, Terms::default());
+    assert_eq!(offered(there), Offer::Object(held.id));
+    assert_eq!(offered(Candidate { held: None, ..there }), Offer::Object(settled.id));
+    let withdrawn = ObjectFact { is_withdrawn: true, ..held };
+    assert_eq!(offered(Candidate { held: Some(withdrawn), ..there }), Offer::Object(settled.id));
+    let marker_fact = object(3, true, false);
+    let marker = Some(marker_fact);
+    assert_eq!(offered(Candidate { newest: marker, ..there }), Offer::Object(held.id));
+    let first =
+        Candidate { in_rollout: Some(InRollout { may_take: false, settled: None }), ..there };
+    assert_eq!(offered(Candidate { held: None, ..first }), Offer::Nothing, "nobody had one");
+    assert_eq!(offered(Candidate { held: marker, ..first }), Offer::Object(marker_fact.id));
+    let newest = object(2, false, false);
+    assert_eq!(offered(Candidate { held: Some(withdrawn), ..first }), Offer::Object(newest.id));
+    let inside = Some(InRollout { may_take: true, settled: Some(settled.id) });
+    assert_eq!(offered(Candidate { in_rollout: inside, ..there }), Offer::Object(newest.id));
+    let gone = Candidate { is_live: false, newest: marker, ..there };
+    assert_eq!(offered(gone), Offer::Object(marker_fact.id), "a deletion is for all");
+    let untargeted = Candidate { legs: Legs { has_target: false, ..ALL_LEGS }, ..there };
+    assert_eq!(offered(untargeted), Offer::Release);
+}
+
+/// To an agent an absent stack means "remove it", so there is no offer at all.
+#[test]
+fn erased_content_is_offered_to_nobody() {
+    let erased = ObjectFact { is_erased: true, ..object(1, false, false) };
+    let marker = object(3, true, false);
+    let there =
+        Candidate { is_live: false, newest: Some(marker), held: Some(erased), ..candidate() };
+    assert_eq!(decide(&snapshot(vec![there])).unwrap().0, [marker.id]);
+    let frozen = OfferSnapshot { mode: mk_frozen(), ..snapshot(vec![there]) };
+    assert_eq!(unchanged(&frozen).unwrap_err().kind, ErrorKind::Unavailable);
+    assert_eq!(decide(&frozen).unwrap_err().kind, ErrorKind::Unavailable);
 }
 
 #[test]
@@ -89,9 +153,9 @@ fn while_frozen_an_agent_is_offered_what_it_has() {
     let there = candidate();
     let deleted = Candidate { is_live: false, newest: Some(object(3, true, false)), ..there };
     for candidate in [there, deleted] {
-        assert_eq!(offer(&candidate, true), Offer::Object(object(1, false, false).id));
+        assert_eq!(offer(&candidate, FROZEN), Offer::Object(object(1, false, false).id));
     }
-    assert_eq!(offer(&Candidate { held: None, ..there }, true), Offer::Nothing, "nothing new");
+    assert_eq!(offer(&Candidate { held: None, ..there }, FROZEN), Offer::Nothing, "nothing new");
     let frozen = OfferSnapshot { mode: mk_frozen(), ..snapshot(vec![there, deleted]) };
     assert_eq!(unchanged(&frozen).unwrap().unwrap().len(), 2, "so nothing is written");
 }
@@ -151,13 +215,13 @@ proptest! {
         // The next poll finds what was written, and has nothing to write.
         let mut rows = holdings.iter();
         let later = candidates.into_iter().map(|candidate| {
-            let released = offer(&candidate, false) == Offer::Release;
+            let released = offer(&candidate, Terms::default()) == Offer::Release;
             let same = |id| match (candidate.newest, candidate.held) {
                 (Some(newest), _) if newest.id == id && !released => newest,
                 (_, Some(held)) if held.id == id => held,
-                _ => ObjectFact { id, is_marker: true, is_for_agent: true },
+                _ => ObjectFact { id, ..object(0, true, true) },
             };
-            let changed = match offer(&candidate, false) {
+            let changed = match offer(&candidate, Terms::default()) {
                 Offer::Nothing => None,
                 Offer::Object(id) if candidate.held.is_some_and(|held| held.id == id) => None,
                 _ => rows.next(),

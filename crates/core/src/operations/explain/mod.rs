@@ -5,6 +5,7 @@
 
 mod containers;
 mod deletion;
+mod fleet;
 mod leak;
 mod node;
 mod resource;
@@ -13,6 +14,7 @@ mod token;
 
 pub use containers::{ClusterFacts, cluster, project};
 pub use deletion::deletion;
+pub use fleet::{FleetFacts, agent, generator, stack};
 pub use leak::leak;
 pub use node::node;
 pub use resource::{Timeouts, attempt, quarantined, resource};

@@ -79,6 +79,12 @@ pub(crate) async fn id_find(
         ids_of!("leak", "leak_records", "1 = 0"),
         " UNION ALL ",
         ids_of!("rollout", "rollouts", "d.project_id = $3"),
+        " UNION ALL ",
+        ids_of!("stack", "stacks", "d.project_id = $3"),
+        " UNION ALL ",
+        ids_of!("agent", "fleet_agents", "d.project_id = $3"),
+        " UNION ALL ",
+        ids_of!("generator", "generators", "d.project_id = $3"),
     );
     let found = sqlx::query(FIND)
         .bind(*ids.start())

@@ -70,8 +70,8 @@ async fn locked(connection: &mut Connection, key: ApiKeyId) -> Result<Option<Bra
     fetch_one(connection, query.bind(key.as_uuid()), "api_key_id", brake).await
 }
 
-/// What the caller deleted within the window, and how many resources the project of the
-/// subject has.
+/// What the caller deleted within the window, and how many resources and stacks the project of
+/// the subject has.
 pub(crate) async fn count(
     connection: &mut Connection,
     caller: &Braked,
@@ -79,18 +79,22 @@ pub(crate) async fn count(
     subject: Subject,
 ) -> Result<Counted, Failure> {
     let project = match (subject.kind, marks::of(subject.kind)) {
-        (SubjectKind::Project | SubjectKind::Resource, Some(marks)) => {
-            marks.find(connection, subject.id).await?.and_then(|found| found.project_id)
-        }
+        (
+            SubjectKind::Project
+            | SubjectKind::Resource
+            | SubjectKind::Generator
+            | SubjectKind::Stack,
+            Some(marks),
+        ) => marks.find(connection, subject.id).await?.and_then(|found| found.project_id),
         _ => None,
     };
     let window = now(connection).await?.minus(caller.limits.window);
     let released = brake.released.as_ref().map_or(Timestamp::ZERO, |released| released.until);
     let since = window.max(released);
     let row = sqlx::query(
-        "SELECT CAST(coalesce(sum(resources), 0) AS BIGINT) AS lately, \
-         CAST(coalesce(sum(CASE WHEN project_id = $3 THEN resources ELSE 0 END), 0) AS BIGINT) \
-            AS here \
+        "SELECT CAST(coalesce(sum(resources + stacks), 0) AS BIGINT) AS lately, \
+         CAST(coalesce(sum(CASE WHEN project_id = $3 THEN resources + stacks ELSE 0 END), 0) \
+            AS BIGINT) AS here \
          FROM deletions WHERE requested_by = $1 AND requested_at > $2 AND state <> 'cancelled'",
     )
     .bind(format!("key:{}", caller.name))
@@ -114,7 +118,8 @@ pub(crate) async fn count(
     let lately_in_project = lately_in_project + surges.try_get::<i64, _>("here")?;
     let limits = caller.limits;
     // Fewer than that are never half of a project, so a large one is not counted for them.
-    let few = subject.kind == SubjectKind::Resource && lately_in_project + 1 < HALF_LEAST;
+    let is_one = matches!(subject.kind, SubjectKind::Resource | SubjectKind::Stack);
+    let few = is_one && lately_in_project + 1 < HALF_LEAST;
     let of_project = match project.filter(|_| limits.resources > 0 && !few) {
         Some(project) => had(connection, project, since).await?,
         None => 0,
@@ -122,15 +127,16 @@ pub(crate) async fn count(
     Ok(Counted { brake, limits, lately, lately_in_project, of_project })
 }
 
-/// How many resources the project has, with those that were deleted since then.
+/// How many resources and stacks the project has, with those that were deleted since then.
 async fn had(
     connection: &mut Connection,
     project: ProjectId,
     since: Timestamp,
 ) -> Result<i64, Failure> {
     let row = sqlx::query(
-        "SELECT count(*) AS found FROM resources WHERE project_id = $1 \
-         AND (deleted_at IS NULL OR deleted_at > $2)",
+        "SELECT (SELECT count(*) FROM resources WHERE project_id = $1 \
+            AND (deleted_at IS NULL OR deleted_at > $2)) + (SELECT count(*) FROM stacks \
+            WHERE project_id = $1 AND (deleted_at IS NULL OR deleted_at > $2)) AS found",
     )
     .bind(project.as_uuid())
     .bind(Micros::from(since))

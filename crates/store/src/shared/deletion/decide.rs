@@ -8,6 +8,7 @@ use slipway_core::ids::{DeletionId, ProjectId};
 use slipway_core::subject::{Subject, SubjectKind};
 
 use super::broker::users;
+use super::fleet::members;
 use super::page::{fetch_one, now};
 use super::placement::namespace;
 use super::reads::{self, select_deletions};
@@ -39,6 +40,16 @@ impl<L: Load> Load for AtTheDoor<L> {
             let reads = self.input.reads;
             if let Some((caller, brake)) = brake {
                 door.brake = Some(brakes::count(connection, caller, brake, subject).await?);
+            }
+            let under_way = door.under_way.as_ref();
+            let cascades = subject.kind != SubjectKind::Project
+                || self.input.cascade
+                || under_way.is_some_and(|deletion| deletion.cascade);
+            if cascades {
+                door.fleet = Box::pin(members::of(connection, subject)).await?;
+            }
+            if self.input.keep || under_way.is_some_and(|deletion| deletion.fleet.keep) {
+                door.fleet.unable = Box::pin(members::unable(connection, subject)).await?;
             }
             let reading = plans::reading(connection, subject, reads, &door.protections);
             door.reading = Box::pin(reading).await?;

@@ -45,6 +45,21 @@ pub(crate) fn query(filter: &DeletionFilter, page: Page<DeletionId>) -> QueryBui
             now
         ));
     }
+    if let Some(prefix) = &filter.name_prefix {
+        query.push(" AND substr(name, 1, length(").push_bind(prefix.clone());
+        query.push(")) = ").push_bind(prefix.clone());
+    }
+    if let Some(label) = &filter.label {
+        query.push(" AND target_id IN (SELECT l.owner_id FROM fleet_labels l WHERE l.label = ");
+        query.push_bind(label.clone()).push(")");
+    }
+    if let Some(generator) = filter.generator.map(|id| id.as_uuid()) {
+        query.push(" AND (target_id = ").push_bind(generator);
+        query.push(" OR target_id IN (SELECT s.id FROM stacks s WHERE s.generator_id = ");
+        query.push_bind(generator);
+        query.push(" UNION ALL SELECT t.id FROM fleet_templates t WHERE t.generator_id = ");
+        query.push_bind(generator).push("))");
+    }
     query.push(" ORDER BY id LIMIT ").push_bind(i64::from(page.limit));
     query
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use slipway_core::deletion::record::{Deletion, DeletionState};
+use slipway_core::deletion::record::{Deletion, DeletionState, StackFacts};
 use slipway_core::ids::{DeletionId, ProjectId, Revision};
 use slipway_core::subject::{Subject, SubjectKind};
 
@@ -26,6 +26,11 @@ pub(crate) fn deletion(row: &Row) -> Result<Deletion, Fault> {
         parent: rows::get::<Option<Uuid>>(row, "d_parent_id")?.map(DeletionId::new),
         cascade: rows::get::<i32>(row, "d_cascade")? != 0,
         resources: rows::get(row, "d_resources")?,
+        fleet: StackFacts {
+            keep: rows::get::<i32>(row, "d_keep")? != 0,
+            stacks: rows::get(row, "d_stacks")?,
+            erases: rows::get::<i32>(row, "d_erases")? != 0,
+        },
         revision: Revision(rows::get(row, "d_revision")?),
         requested_at: rows::time(row, "d_requested_at")?,
         scheduled_for: rows::time_or_null(row, "d_scheduled_for")?,

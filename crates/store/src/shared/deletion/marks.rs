@@ -33,7 +33,9 @@ const ALL: [(SubjectKind, Marks); 11] = [
 /// The statements for a kind and for what can carry the same deletion: what may be in it.
 pub(crate) fn with_members(kind: SubjectKind) -> impl Iterator<Item = Marks> {
     let members: &[Marks] = match kind {
-        SubjectKind::Project => &[resources::MARKS],
+        SubjectKind::Project => {
+            &[resources::MARKS, agent::MARKS, generator::MARKS, stack::MARKS, template::MARKS]
+        }
         SubjectKind::Generator => &[stack::MARKS, template::MARKS],
         _ => &[],
     };

@@ -65,9 +65,12 @@ pub(crate) async fn reading(
                 sqlx::query(statement).execute(&mut *connection).await?;
             }
             resources(connection, OF_PROJECT, subject.id, &mut reading).await?;
+            contained(connection, &IN_PROJECT, subject.id, &mut reading).await?;
         }
         SubjectKind::Blueprint => versions_of(connection, subject.id, &mut reading).await?,
-        SubjectKind::Generator => of_generator(connection, subject.id, &mut reading).await?,
+        SubjectKind::Generator => {
+            contained(connection, &IN_GENERATOR, subject.id, &mut reading).await?;
+        }
         _ => {}
     }
     let mut protected: HashMap<Subject, &Protection> =
@@ -183,20 +186,42 @@ async fn versions_of(
     Ok(())
 }
 
+/// The live rows of a table in a container.
+macro_rules! live {
+    ($table:literal, $container:literal) => {
+        concat!(
+            "SELECT id, name FROM ",
+            $table,
+            " WHERE ",
+            $container,
+            " = $1 AND deleted_at IS NULL ORDER BY id"
+        )
+    };
+}
+
 /// Stacks and templates go with their generator.
-async fn of_generator(
+const IN_GENERATOR: [(SubjectKind, &str); 2] = [
+    (SubjectKind::Stack, live!("stacks", "generator_id")),
+    (SubjectKind::Template, live!("fleet_templates", "generator_id")),
+];
+
+const IN_PROJECT: [(SubjectKind, &str); 4] = [
+    (SubjectKind::Agent, live!("fleet_agents", "project_id")),
+    (SubjectKind::Generator, live!("generators", "project_id")),
+    (SubjectKind::Stack, live!("stacks", "project_id")),
+    (SubjectKind::Template, live!("fleet_templates", "project_id")),
+];
+
+async fn contained(
     connection: &mut Connection,
-    generator: Uuid,
+    statements: &[(SubjectKind, &'static str)],
+    container: Uuid,
     reading: &mut Reading,
 ) -> Result<(), Failure> {
-    const STACKS: &str = "SELECT id, name FROM stacks \
-         WHERE generator_id = $1 AND deleted_at IS NULL ORDER BY id";
-    const TEMPLATES: &str = "SELECT id, name FROM fleet_templates \
-         WHERE generator_id = $1 AND deleted_at IS NULL ORDER BY id";
-    for (kind, statement) in [(SubjectKind::Stack, STACKS), (SubjectKind::Template, TEMPLATES)] {
-        for row in sqlx::query(statement).bind(generator).fetch_all(&mut *connection).await? {
+    for (kind, statement) in statements {
+        for row in sqlx::query(*statement).bind(container).fetch_all(&mut *connection).await? {
             reading.members.push(Member {
-                subject: Subject { kind, id: row.try_get("id")? },
+                subject: Subject { kind: *kind, id: row.try_get("id")? },
                 name: row.try_get("name")?,
                 attempt: None,
                 nodes: Vec::new(),

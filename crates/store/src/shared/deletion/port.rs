@@ -58,6 +58,8 @@ port! {
         statement purge_checked(id: DeletionId) -> () = purge::checked;
         read purge_counts(id: DeletionId) -> PurgeCounts = purge::counts;
         write purge_batch(id: DeletionId, limit: u32) -> PurgeBatch = purge::batch;
+        write purge_erase(id: DeletionId, limit: u32) -> u64 = purge::erase;
+        read purge_before(id: DeletionId) -> Vec<DeletionId> = purge::before;
         write deletion_prune(keep: Duration, limit: u32) -> u64 = purge::prune;
         read claimant_load(attempts: &[ProvisionedResourceId])
             -> Vec<Claimant> = claimants::load;

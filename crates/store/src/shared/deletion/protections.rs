@@ -35,7 +35,15 @@ pub(crate) async fn of(
         SubjectKind::Project => {
             sqlx::query(select_protections!(
                 "project_id = $1 AND NOT EXISTS (SELECT 1 FROM resources r \
-                 WHERE r.id = subject_id AND r.deleted_at IS NOT NULL) ORDER BY subject_id"
+                 WHERE r.id = subject_id AND r.deleted_at IS NOT NULL) \
+                 AND NOT EXISTS (SELECT 1 FROM generators g \
+                 WHERE g.id = subject_id AND g.deleted_at IS NOT NULL) \
+                 AND NOT EXISTS (SELECT 1 FROM stacks s \
+                 WHERE s.id = subject_id AND s.deleted_at IS NOT NULL) \
+                 AND NOT EXISTS (SELECT 1 FROM fleet_templates t \
+                 WHERE t.id = subject_id AND t.deleted_at IS NOT NULL) \
+                 AND NOT EXISTS (SELECT 1 FROM fleet_agents a \
+                 WHERE a.id = subject_id AND a.deleted_at IS NOT NULL) ORDER BY subject_id"
             ))
             .bind(subject.id)
             .fetch_all(connection)

@@ -27,23 +27,35 @@ use crate::failure::Failure;
 use crate::id_list::IdList;
 use crate::micros::Micros;
 
+/// Not checked for `$1`, or for as long as it was due then.
+macro_rules! unchecked {
+    () => {
+        concat!(
+            "(purge_checked_at IS NULL OR purge_checked_at <= ",
+            sql!(now, (minus_micros "$1")),
+            " OR purge_checked_at > ",
+            sql!(now),
+            " OR ",
+            sql!(now),
+            " - purge_checked_at >= purge_checked_at - restorable_until)"
+        )
+    };
+}
+
 /// The clock is read once: compared with a function that changes, PostgreSQL would not use
 /// the index.
 pub(crate) const DUE: &str = concat!(
     select_deletions!(),
-    "WHERE id IN (SELECT id FROM deletions WHERE state = 'purging' UNION ALL \
-     SELECT id FROM deletions WHERE state = 'done' AND restorable_until <= (SELECT ",
+    "WHERE id IN (SELECT id FROM deletions WHERE state = 'purging' AND (erases = 0 OR ",
+    unchecked!(),
+    ") UNION ALL SELECT id FROM deletions WHERE state = 'done' AND restorable_until <= (SELECT ",
     sql!(now),
-    ") AND (purge_checked_at IS NULL OR purge_checked_at <= ",
-    sql!(now, (minus_micros "$1")),
-    " OR purge_checked_at > ",
-    sql!(now),
-    " OR ",
-    sql!(now),
-    " - purge_checked_at >= purge_checked_at - restorable_until)) ORDER BY id LIMIT $2"
+    ") AND ",
+    unchecked!(),
+    ") ORDER BY id LIMIT $2"
 );
 
-/// Purging ones, and done ones past their retention that were not checked for `recheck`, or
+/// Purging ones, and done ones past their retention, or that erase and wait, that were not checked for `recheck`, or
 /// for as long as they were due then: what is withheld is looked at less and less often.
 pub(crate) async fn due(
     connection: &mut Connection,
@@ -178,7 +190,8 @@ const LEAKS: &str = found!(concat!(
         SELECT 1 FROM provisioned_resources a JOIN resources r ON r.id = a.resource_id \
         WHERE a.id = l.subject_id AND ",
     member!(),
-    "))"
+    ") OR EXISTS (SELECT 1 FROM fleet_agents f WHERE f.id = l.subject_id \
+        AND f.deletion_id = $1 AND f.deleted_at IS NOT NULL))"
 ));
 
 /// What refers to the target, or to the attempt that a retry took down, and does not go
@@ -190,18 +203,29 @@ const fn users(kind: SubjectKind) -> Option<&'static str> {
              WHERE r.project_id = $2 AND (r.deletion_id IS NULL OR r.deletion_id <> $1 \
                 OR r.deleted_at IS NULL) \
              UNION ALL SELECT g.id, 'generator ' || g.name AS name FROM generators g \
-             WHERE g.project_id = $2 \
+             WHERE g.project_id = $2 AND (g.deletion_id IS NULL OR g.deletion_id <> $1 \
+                OR g.deleted_at IS NULL) \
+             UNION ALL SELECT s.id, 'stack ' || s.name AS name FROM stacks s \
+             WHERE s.project_id = $2 AND (s.deletion_id IS NULL OR s.deletion_id <> $1 \
+                OR s.deleted_at IS NULL) \
              UNION ALL SELECT t.id, 'template ' || t.name AS name FROM fleet_templates t \
-             WHERE t.project_id = $2 \
+             WHERE t.project_id = $2 AND (t.deletion_id IS NULL OR t.deletion_id <> $1 \
+                OR t.deleted_at IS NULL) \
              UNION ALL SELECT a.id, 'agent ' || a.name AS name FROM fleet_agents a \
-             WHERE a.project_id = $2"
+             WHERE a.project_id = $2 AND (a.deletion_id IS NULL OR a.deletion_id <> $1 \
+                OR a.deleted_at IS NULL)"
         )),
+        // What is being purged goes before its generator.
         SubjectKind::Generator => Some(found!(
             "SELECT s.id, 'stack ' || s.name AS name FROM stacks s WHERE s.generator_id = $2 \
              AND (s.deletion_id IS NULL OR s.deletion_id <> $1 OR s.deleted_at IS NULL) \
+             AND NOT EXISTS (SELECT 1 FROM deletions d \
+                WHERE d.id = s.deletion_id AND d.state = 'purging') \
              UNION ALL SELECT t.id, 'template ' || t.name AS name FROM fleet_templates t \
              WHERE t.generator_id = $2 \
-             AND (t.deletion_id IS NULL OR t.deletion_id <> $1 OR t.deleted_at IS NULL)"
+             AND (t.deletion_id IS NULL OR t.deletion_id <> $1 OR t.deleted_at IS NULL) \
+             AND NOT EXISTS (SELECT 1 FROM deletions d \
+                WHERE d.id = t.deletion_id AND d.state = 'purging')"
         )),
         SubjectKind::Cloud => Some(found!(
             "SELECT c.id, 'credential ' || c.name AS name FROM cloud_credentials c \
@@ -247,9 +271,6 @@ const OWED: &str = found!(
 
 async fn needs(connection: &mut Connection, deletion: &Deletion) -> Result<Needs, Failure> {
     let mut unproven = found(connection, UNPROVEN, deletion).await?;
-    let held = found(connection, OWED, deletion).await?;
-    unproven.count += held.count;
-    unproven.names.extend(held.names);
     let target = deletion.target;
     if target.kind == SubjectKind::Project
         && namespace::is_left(connection, ProjectId::new(target.id)).await?
@@ -259,6 +280,7 @@ async fn needs(connection: &mut Connection, deletion: &Deletion) -> Result<Needs
     }
     Ok(Needs {
         unproven,
+        owed: found(connection, OWED, deletion).await?,
         leaks: found(connection, LEAKS, deletion).await?,
         owed_delivery: events::owed::to_deletion(connection, deletion.id, target.id).await?,
         users: match users(target.kind) {
@@ -335,6 +357,20 @@ macro_rules! of_stacks {
     };
 }
 
+/// Counts the rows of a table that carry its id.
+macro_rules! of_deletion {
+    ($table:literal) => {
+        (
+            $table,
+            concat!(
+                "SELECT count(*) AS found FROM ",
+                $table,
+                " WHERE $2 = $2 AND deletion_id = $1 AND deleted_at IS NOT NULL"
+            ),
+        )
+    };
+}
+
 /// The tables from which a purge removes rows, with a count of those.
 const TABLES: [(&str, &str); 22] = [
     of_attempts!("nodes", "provisioned_resource_id"),
@@ -359,13 +395,9 @@ const TABLES: [(&str, &str); 22] = [
     of_target!("label_definitions", "id"),
     of_stacks!("deployment_objects", "stack_id"),
     of_stacks!("stacks", "id"),
-    (
-        "fleet_templates",
-        "SELECT count(*) AS found FROM fleet_templates \
-         WHERE $2 = $2 AND deletion_id = $1 AND deleted_at IS NOT NULL",
-    ),
-    of_target!("generators", "id"),
-    of_target!("fleet_agents", "id"),
+    of_deletion!("fleet_templates"),
+    of_deletion!("generators"),
+    of_deletion!("fleet_agents"),
 ];
 
 /// How many rows a purge of this deletion would remove, by table.
@@ -396,7 +428,21 @@ pub(crate) async fn batch(
     let control = operations::control::fetch(connection, ()).await?;
     let acting = control.mode() == Mode::Acting;
     if deletion.state != DeletionState::Purging || !acting {
-        return Ok(End::Rollback(PurgeBatch { removed: 0, is_left: false, withheld: !acting }));
+        let step = PurgeBatch { removed: 0, is_left: false, withheld: !acting, waits: false };
+        return Ok(End::Rollback(step));
+    }
+    let waits = PurgeBatch { removed: 0, is_left: true, withheld: false, waits: true };
+    if deletion.fleet.erases {
+        let erased = fleet::purge::erase(connection, deletion.id, limit).await?;
+        if erased > 0 {
+            let mode = std::iter::once(control.revision);
+            operations::control::require_mode(connection, mode).await?;
+            return Ok(End::Commit(PurgeBatch { removed: erased, waits: false, ..waits }));
+        }
+        // It began although something needed the rows.
+        if !Box::pin(needs(connection, &deletion)).await?.is_empty() {
+            return Ok(End::Rollback(waits));
+        }
     }
     let Subject { kind, id } = deletion.target;
     // Members before anything of the target is locked: the lock of a project comes first.
@@ -404,13 +450,16 @@ pub(crate) async fn batch(
     let (removed, is_left) = match marks::of(kind).filter(|_| !has_members) {
         Some(marks) => {
             marks.lock(connection, id).await?;
-            let (leaves, is_left) = match kind {
-                SubjectKind::Project => {
-                    let rows = nodes::purge::of_project(connection, (id, limit)).await?;
-                    (rows, rows >= u64::from(limit))
-                }
-                _ => fleet::purge::batch(connection, &deletion, limit).await?,
-            };
+            if fleet::purge::is_needed(connection, deletion.id).await? {
+                return Ok(End::Rollback(waits));
+            }
+            let (mut leaves, mut is_left) =
+                Box::pin(fleet::purge::batch(connection, &deletion, limit)).await?;
+            if kind == SubjectKind::Project && !is_left {
+                let rows = nodes::purge::of_project(connection, (id, limit)).await?;
+                leaves += rows;
+                is_left = rows >= u64::from(limit);
+            }
             let rows = if is_left { 0 } else { row(connection, kind, id).await? };
             (leaves + rows, is_left)
         }
@@ -421,7 +470,42 @@ pub(crate) async fn batch(
         }
     };
     operations::control::require_mode(connection, std::iter::once(control.revision)).await?;
-    Ok(End::Commit(PurgeBatch { removed, is_left, withheld: false }))
+    Ok(End::Commit(PurgeBatch { removed, is_left, withheld: false, waits: false }))
+}
+
+/// Overwrites content of a purging deletion, unless the mode withholds it.
+pub(crate) async fn erase(
+    connection: &mut Connection,
+    (id, limit): (DeletionId, u32),
+) -> Result<End<u64>, Failure> {
+    let deletion = locked(connection, id).await?;
+    let control = operations::control::fetch(connection, ()).await?;
+    let acting = control.mode() == Mode::Acting;
+    if deletion.state != DeletionState::Purging || !deletion.fleet.erases || !acting {
+        return Ok(End::Rollback(0));
+    }
+    let erased = fleet::purge::erase(connection, id, limit).await?;
+    operations::control::require_mode(connection, std::iter::once(control.revision)).await?;
+    Ok(if erased > 0 { End::Commit(erased) } else { End::Rollback(0) })
+}
+
+/// Done deletions of stacks and templates of the generator that this one deleted.
+pub(crate) async fn before(
+    connection: &mut Connection,
+    id: DeletionId,
+) -> Result<Vec<DeletionId>, Failure> {
+    let found = sqlx::query(
+        "SELECT d.id FROM deletions d WHERE d.state = 'done' AND d.id <> $1 AND d.id IN (\
+            SELECT s.deletion_id FROM stacks s JOIN generators g ON g.id = s.generator_id \
+            WHERE g.deletion_id = $1 UNION ALL \
+            SELECT t.deletion_id FROM fleet_templates t JOIN generators g \
+            ON g.id = t.generator_id WHERE g.deletion_id = $1) ORDER BY d.id",
+    )
+    .bind(id.as_uuid())
+    .fetch_all(connection)
+    .await?;
+    let ids = found.iter().map(|row| Ok(DeletionId::new(row.try_get("id")?)));
+    Ok(ids.collect::<Result<_, sqlx::Error>>()?)
 }
 
 /// The row of the target, with what is part of it.

@@ -25,7 +25,8 @@ macro_rules! select_deletions {
             "SELECT id AS d_id, kind AS d_kind, target_id AS d_target_id, state AS d_state, \
              requested_by AS d_requested_by, reason AS d_reason, name AS d_name, \
              project_id AS d_project_id, parent_id AS d_parent_id, cascade AS d_cascade, \
-             resources AS d_resources, revision AS d_revision, \
+             resources AS d_resources, keep AS d_keep, stacks AS d_stacks, \
+             erases AS d_erases, revision AS d_revision, \
              requested_at AS d_requested_at, scheduled_for AS d_scheduled_for, \
              done_at AS d_done_at, retention AS d_retention, \
              restorable_until AS d_restorable_until, purge_protected AS d_purge_protected, \

@@ -50,7 +50,7 @@ impl Load for Restoring<'_> {
         let (mut resources, mut fleet) = (Vec::new(), Vec::new());
         if deletion.state == DeletionState::Done && target.is_some() {
             resources = self.resources(connection, &deletion).await?;
-            fleet = things(connection, &deletion).await?;
+            fleet = Box::pin(things(connection, &deletion)).await?;
         }
         Ok(RestoreSnapshot { now: now(connection).await?, deletion, target, resources, fleet })
     }

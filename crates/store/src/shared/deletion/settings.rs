@@ -10,6 +10,7 @@ use slipway_durable::claim::micros;
 use uuid::Uuid;
 
 use super::catalog::project;
+use super::fleet::generator::retention_of;
 use super::page::{fetch_one, hydrate, now};
 use super::row_set::RowSet;
 use super::transaction::Load;
@@ -69,11 +70,15 @@ pub(crate) async fn of(
     ))
     .bind(project.map(|project| project.as_uuid()))
     .bind(subject.kind.as_str())
-    .fetch_all(connection)
+    .fetch_all(&mut *connection)
     .await?;
     let found: Vec<DeletionSetting> =
         found.iter().map(|row| hydrate(row, "id", setting)).collect::<Result<_, _>>()?;
-    Ok(resolve(&found, project, subject.kind, process))
+    let mut defaults = resolve(&found, project, subject.kind, process);
+    if let Some(own) = Box::pin(retention_of(connection, subject)).await? {
+        defaults.retention = own;
+    }
+    Ok(defaults)
 }
 
 /// Those of a project and those of everything, or all of them. There are few.

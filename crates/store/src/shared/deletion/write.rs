@@ -94,6 +94,8 @@ const DELETIONS_INSERT: RowSet<Deletion> = insert_rows!(guarded, "deletions", |d
     parent_id: uuid = deletion.parent,
     cascade: integer = i32::from(deletion.cascade),
     resources: bigint = deletion.resources,
+    keep: integer = i32::from(deletion.fleet.keep),
+    stacks: bigint = deletion.fleet.stacks,
     requested_at: time = deletion.requested_at,
     scheduled_for: time = deletion.scheduled_for,
     done_at: time = deletion.done_at,
@@ -116,6 +118,8 @@ fn deleted_already(deletion: &Deletion) -> Refusal {
 const DELETIONS_UPDATE: RowSet<Deletion> = update_rows!(undated, "deletions" by id, |deletion: &Deletion| {
     state: text = deletion.state,
     resources: bigint = deletion.resources,
+    stacks: bigint = deletion.fleet.stacks,
+    erases: integer = i32::from(deletion.fleet.erases),
     scheduled_for: time = deletion.scheduled_for,
     done_at: time = deletion.done_at,
     restorable_until: time = deletion.restorable_until,

@@ -6,11 +6,12 @@ use slipway_core::fleet::FleetName;
 use slipway_core::fleet::agent::{
     Agent, AgentSnapshot, AgentStatus, ClusterHealth, Heartbeat, HeldStack,
 };
+use slipway_core::fleet::generator::Generator;
 use slipway_core::ids::{AgentId, DeletionId, ProjectId, Revision, StackId};
 use sqlx::Row as _;
 use uuid::Uuid;
 
-use super::catalog::project;
+use super::generator::open_project;
 use super::page::{Query, after, as_id, fetch_one, now};
 use super::row_set::RowSet;
 use super::table::{self, Marks, Table};
@@ -18,11 +19,19 @@ use super::{Connection, Row, rows};
 use crate::failure::Failure;
 use crate::fault::Fault;
 
+/// The columns of an agent `a`.
+macro_rules! agent_columns {
+    () => {
+        "a.id, a.revision, a.project_id, a.name, a.cluster_name, a.status, a.last_heartbeat, \
+         a.k8s_reachable, a.k8s_api_latency_ms, a.k8s_reported_at, a.can_keep, a.deletion_id, \
+         a.deleted_at, a.created_at, a.updated_at"
+    };
+}
+pub(crate) use agent_columns;
+
 macro_rules! select {
     () => {
-        "SELECT a.id, a.revision, a.project_id, a.name, a.cluster_name, a.status, \
-         a.last_heartbeat, a.k8s_reachable, a.k8s_api_latency_ms, a.k8s_reported_at, \
-         a.deletion_id, a.deleted_at, a.created_at, a.updated_at FROM fleet_agents a "
+        concat!("SELECT ", agent_columns!(), " FROM fleet_agents a ")
     };
 }
 
@@ -49,10 +58,14 @@ impl Table for Agent {
     }
 
     async fn load(connection: &mut Connection, key: &AgentKey) -> Result<AgentSnapshot, Failure> {
-        let (mut project, mut held) = (None, Vec::new());
+        let (mut project, mut held, mut generators) = (None, Vec::new(), Vec::new());
         let agent = match key {
-            AgentKey::New { project: reference, name, cluster_name } => {
-                project = project::lock(connection, reference).await?.map(|project| project.id);
+            AgentKey::New { project: reference, name, cluster_name, generators: desired } => {
+                project = open_project(connection, reference).await?;
+                for id in desired {
+                    generators
+                        .extend(table::share::<Generator>(connection, &id.to_string()).await?);
+                }
                 match project {
                     Some(project) => by_names(connection, project, name, cluster_name).await?,
                     None => None,
@@ -67,7 +80,7 @@ impl Table for Agent {
                 found
             }
         };
-        Ok(AgentSnapshot { now: now(connection).await?, project, agent, held })
+        Ok(AgentSnapshot { now: now(connection).await?, project, agent, held, generators })
     }
 
     fn read(row: &Row) -> Result<Self, Fault> {
@@ -88,6 +101,7 @@ impl Table for Agent {
             cluster_name: FleetName::from_stored(rows::get(row, "cluster_name")?),
             status: rows::member(row, "status", AgentStatus::parse)?,
             heartbeat: heartbeat.map(|at| Heartbeat { at, cluster }),
+            can_keep: rows::get::<i32>(row, "can_keep")? != 0,
             revision: Revision(rows::get(row, "revision")?),
             deletion_id: rows::get::<Option<Uuid>>(row, "deletion_id")?.map(DeletionId::new),
             deleted_at: rows::time_or_null(row, "deleted_at")?,
@@ -129,12 +143,12 @@ async fn held_by(connection: &mut Connection, id: AgentId) -> Result<Vec<HeldSta
 /// A heartbeat is no change of the row: its revision stays.
 pub(crate) async fn heartbeat(
     connection: &mut Connection,
-    (id, cluster): (AgentId, Option<ClusterHealth>),
+    (id, cluster, can_keep): (AgentId, Option<ClusterHealth>, bool),
 ) -> Result<bool, Failure> {
     let beat = sqlx::query(sql!(
         "UPDATE fleet_agents SET last_heartbeat = ",
         now,
-        ", k8s_reachable = CASE WHEN $2 = 1 THEN $3 ELSE k8s_reachable END, \
+        ", can_keep = $5, k8s_reachable = CASE WHEN $2 = 1 THEN $3 ELSE k8s_reachable END, \
          k8s_api_latency_ms = CASE WHEN $2 = 1 THEN $4 ELSE k8s_api_latency_ms END, \
          k8s_reported_at = CASE WHEN $2 = 1 THEN ",
         now,
@@ -144,6 +158,7 @@ pub(crate) async fn heartbeat(
     .bind(i32::from(cluster.is_some()))
     .bind(cluster.and_then(|cluster| cluster.is_reachable).map(i32::from))
     .bind(cluster.and_then(|cluster| cluster.latency_millis))
+    .bind(i32::from(can_keep))
     .execute(connection)
     .await?;
     Ok(beat.rows_affected() == 1)

@@ -1,28 +1,34 @@
 //! What agents are offered: the facts of an offer by one statement, holdings, and how far
 //! agents are with a deletion.
 
+use serde::Deserialize;
 use slipway_core::fleet::agent::Agent;
 use slipway_core::fleet::offer::{
-    Candidate, Delivery, Legs, ObjectFact, Offer, OfferSnapshot, Offered, offer,
+    Candidate, Delivery, InRollout, Legs, ObjectFact, OfferSnapshot, Offered,
 };
 use slipway_core::ids::{AgentId, DeletionId, DeploymentObjectId, StackId};
 use slipway_core::operations::control::Mode;
+use slipway_core::rollouts::record::MemberState;
 use sqlx::Row as _;
+use sqlx::types::Json;
 use uuid::Uuid;
 
-use super::operations::control;
-use super::page::fetch_one;
+use super::agent::agent_columns;
+use super::operations::control::{mode_columns, mode_parts};
 use super::table::{self, Table as _};
 use super::transaction::Load;
 use super::{Connection, Row, writes};
 use crate::failure::Failure;
+use crate::fault::Fault;
 use crate::id_list::IdList;
 use crate::micros::Micros;
 
-/// Every stack that the agent `$1` is connected with or holds. The connections are found from
-/// the side of the agent, which has few labels, annotations and targets.
-pub(crate) const CANDIDATES: &str = "WITH targeted AS (SELECT stack_id AS id FROM fleet_targets \
-        WHERE agent_id = $1), \
+/// The agent `$1`, the mode, and every stack that the agent is connected with or holds, in one
+/// row: a row for each stack would cost more to hand over than to find. The connections are
+/// found from the side of the agent, which has few labels, annotations and targets. One
+/// statement, so that its parts belong together.
+const OFFER: &str = concat!(
+    "WITH targeted AS (SELECT stack_id AS id FROM fleet_targets WHERE agent_id = $1), \
      labelled AS (SELECT DISTINCT sl.owner_id AS id FROM fleet_labels al JOIN fleet_labels sl \
         ON sl.label = al.label AND sl.owner_kind = 'stack' WHERE al.owner_id = $1), \
      annotated AS (SELECT DISTINCT sa.owner_id AS id FROM fleet_annotations aa \
@@ -32,81 +38,112 @@ pub(crate) const CANDIDATES: &str = "WITH targeted AS (SELECT stack_id AS id FRO
         WHERE agent_id = $1 AND released_at IS NULL), \
      registered AS (SELECT generator_id FROM fleet_registrations WHERE agent_id = $1), \
      candidates AS (SELECT id FROM targeted UNION SELECT id FROM labelled \
-        UNION SELECT id FROM annotated UNION SELECT id FROM held) \
-     SELECT s.id, s.last_sequence, \
-        CASE WHEN s.deleted_at IS NULL THEN 1 ELSE 0 END AS live, \
-        CASE WHEN s.generator_id IN (SELECT generator_id FROM registered) THEN 1 ELSE 0 END \
-            AS registered, \
-        CASE WHEN s.id IN (SELECT id FROM targeted) THEN 1 ELSE 0 END AS targeted, \
-        CASE WHEN s.id IN (SELECT id FROM labelled) THEN 1 ELSE 0 END AS labelled, \
-        CASE WHEN s.id IN (SELECT id FROM annotated) THEN 1 ELSE 0 END AS annotated, \
-        n.id AS newest_id, n.is_deletion_marker AS newest_marker, \
-        o.id AS held_id, o.is_deletion_marker AS held_marker, \
-        CASE WHEN o.agent_id IS NULL THEN 0 ELSE 1 END AS held_own \
-     FROM candidates c JOIN stacks s ON s.id = c.id \
-     LEFT JOIN deployment_objects n ON n.id = (SELECT x.id FROM deployment_objects x \
-        WHERE x.stack_id = s.id AND x.agent_id IS NULL AND x.withdrawn_at IS NULL \
-        ORDER BY x.sequence_id DESC LIMIT 1) \
-     LEFT JOIN held h ON h.id = s.id LEFT JOIN deployment_objects o ON o.id = h.object_id \
-     ORDER BY s.id";
+        UNION SELECT id FROM annotated UNION SELECT id FROM held), \
+     facts AS (SELECT s.id, s.last_sequence, n.id AS newest_id, o.id AS held_id, \
+        CASE WHEN s.deleted_at IS NULL THEN 1 ELSE 0 END \
+        + CASE WHEN s.generator_id IN (SELECT generator_id FROM registered) THEN 2 ELSE 0 END \
+        + CASE WHEN s.id IN (SELECT id FROM targeted) THEN 4 ELSE 0 END \
+        + CASE WHEN s.id IN (SELECT id FROM labelled) THEN 8 ELSE 0 END \
+        + CASE WHEN s.id IN (SELECT id FROM annotated) THEN 16 ELSE 0 END \
+        + coalesce(n.is_deletion_marker, 0) * 32 + coalesce(n.keeps, 0) * 64 \
+        + coalesce(o.is_deletion_marker, 0) * 128 \
+        + CASE WHEN o.agent_id IS NULL THEN 0 ELSE 256 END \
+        + CASE WHEN o.erased_at IS NULL THEN 0 ELSE 512 END \
+        + CASE WHEN o.withdrawn_at IS NULL THEN 0 ELSE 1024 END \
+        + CASE WHEN s.rollout_id IS NULL THEN 0 ELSE 2048 END \
+        + s.rolls_back * 4096 AS flags, z.id AS settled_id, m.state AS member \
+        FROM candidates c JOIN stacks s ON s.id = c.id \
+        LEFT JOIN deployment_objects n ON n.id = (SELECT x.id FROM deployment_objects x \
+            WHERE x.stack_id = s.id AND x.agent_id IS NULL AND x.withdrawn_at IS NULL \
+            ORDER BY x.sequence_id DESC LIMIT 1) \
+        LEFT JOIN held h ON h.id = s.id LEFT JOIN deployment_objects o ON o.id = h.object_id \
+        LEFT JOIN deployment_objects z ON z.id = s.settled_object_id \
+            AND z.withdrawn_at IS NULL AND z.erased_at IS NULL \
+        LEFT JOIN rollout_members m ON m.rollout_id = s.rollout_id AND m.subject_id = $1) \
+     SELECT ",
+    agent_columns!(),
+    ", ",
+    mode_columns!(),
+    ", (SELECT ",
+    sql!(json_rows, "(", json_array, "(", (uuid_text "id"), ", last_sequence, flags, "),
+    sql!("CASE WHEN newest_id IS NOT NULL THEN ", (uuid_text "newest_id"), " END, "),
+    sql!("CASE WHEN held_id IS NOT NULL THEN ", (uuid_text "held_id"), " END, "),
+    sql!("CASE WHEN settled_id IS NOT NULL THEN ", (uuid_text "settled_id"), " END, "),
+    "member)) FROM facts) ",
+    "AS candidates FROM control c LEFT JOIN fleet_agents a \
+     ON a.id = $1 AND a.deleted_at IS NULL WHERE c.singleton = 1"
+);
 
-fn candidate(row: &Row) -> Result<Candidate, sqlx::Error> {
-    let flag = |column| row.try_get::<i32, _>(column).map(|value| value != 0);
-    let object = |id, marker| {
-        let found: Option<Uuid> = row.try_get(id)?;
-        Ok::<_, sqlx::Error>(match found {
-            Some(id) => Some(ObjectFact {
-                id: DeploymentObjectId::new(id),
-                is_marker: row.try_get::<i32, _>(marker)? != 0,
-                is_for_agent: false,
-            }),
-            None => None,
-        })
+/// A stack, the number of its last object, the flags of [`OFFER`], its newest object, the one
+/// that the agent holds, the one that all had, and where the agent stands in the roll-out.
+#[derive(Deserialize)]
+struct CandidateRow(Uuid, i64, i64, Option<Uuid>, Option<Uuid>, Option<Uuid>, Option<String>);
+
+fn candidate(row: CandidateRow) -> Result<Candidate, Fault> {
+    let CandidateRow(id, last_sequence, flags, newest, held, settled, member) = row;
+    let flag = |bit: i64| flags & bit != 0;
+    let state = |text: String| {
+        let problem = || format!("is `{text}`, which this version does not know");
+        MemberState::parse(&text).ok_or_else(|| Fault::new("member", problem()))
     };
-    let is_for_agent = flag("held_own")?;
-    let held = object("held_id", "held_marker")?;
+    let member = member.map(state).transpose()?;
+    let in_rollout = InRollout {
+        may_take: InRollout::takes(member, flag(4096)),
+        settled: settled.map(DeploymentObjectId::new),
+    };
     Ok(Candidate {
-        stack_id: StackId::new(row.try_get("id")?),
-        is_live: flag("live")?,
+        stack_id: StackId::new(id),
+        is_live: flag(1),
         legs: Legs {
-            is_registered: flag("registered")?,
-            has_target: flag("targeted")?,
-            shares_label: flag("labelled")?,
-            shares_annotation: flag("annotated")?,
+            is_registered: flag(2),
+            has_target: flag(4),
+            shares_label: flag(8),
+            shares_annotation: flag(16),
         },
-        last_sequence: row.try_get("last_sequence")?,
-        newest: object("newest_id", "newest_marker")?,
-        held: held.map(|held| ObjectFact { is_for_agent, ..held }),
+        last_sequence,
+        newest: newest.map(|id| ObjectFact {
+            id: DeploymentObjectId::new(id),
+            is_marker: flag(32),
+            keeps: flag(64),
+            is_for_agent: false,
+            is_erased: false,
+            is_withdrawn: false,
+        }),
+        held: held.map(|id| ObjectFact {
+            id: DeploymentObjectId::new(id),
+            is_marker: flag(128),
+            keeps: false,
+            is_for_agent: flag(256),
+            is_erased: flag(512),
+            is_withdrawn: flag(1024),
+        }),
+        in_rollout: flag(2048).then_some(in_rollout),
     })
 }
 
-async fn candidates(connection: &mut Connection, id: AgentId) -> Result<Vec<Candidate>, Failure> {
-    let found = sqlx::query(CANDIDATES).bind(id.as_uuid()).fetch_all(connection).await?;
-    Ok(found.iter().map(candidate).collect::<Result<_, _>>()?)
-}
-
-/// Reads in one transaction, so that the parts belong together.
+/// What an agent is connected with and holds, by one statement.
 pub(crate) async fn read(
     connection: &mut Connection,
     id: AgentId,
 ) -> Result<OfferSnapshot, Failure> {
-    let reference = id.to_string();
-    let agent = Agent::fetch_query(&reference, false);
-    let agent = fetch_one(connection, agent, "id", Agent::read).await?;
-    loaded(connection, id, agent).await
-}
-
-async fn loaded(
-    connection: &mut Connection,
-    id: AgentId,
-    agent: Option<Agent>,
-) -> Result<OfferSnapshot, Failure> {
-    let candidates = match &agent {
-        Some(_) => candidates(connection, id).await?,
-        None => Vec::new(),
+    let row = sqlx::query(OFFER).bind(id.as_uuid()).fetch_one(connection).await?;
+    let corrupt = |fault| Failure::Corrupt { id: id.as_uuid(), fault };
+    let (now, freeze, observing) = mode_parts(&row).map_err(corrupt)?;
+    let mut snapshot = OfferSnapshot {
+        now,
+        mode: Mode::at(now, freeze, observing),
+        agent: None,
+        candidates: Vec::new(),
     };
-    let control = control::fetch(connection, ()).await?;
-    Ok(OfferSnapshot { now: control.now, mode: control.mode(), agent, candidates })
+    if row.try_get::<Option<Uuid>, _>("id")?.is_some() {
+        snapshot.agent = Some(Agent::read(&row).map_err(corrupt)?);
+        let found: Option<Json<Vec<CandidateRow>>> = row.try_get("candidates")?;
+        let found = found.into_iter().flat_map(|Json(found)| found);
+        let found = found.map(candidate).collect::<Result<_, _>>();
+        snapshot.candidates = found.map_err(corrupt)?;
+        snapshot.candidates.sort_unstable_by_key(|one| one.stack_id);
+    }
+    Ok(snapshot)
 }
 
 /// The offer of an agent. Locks the agent, so that two polls of it write one after the other,
@@ -118,16 +155,9 @@ impl Load for OfferOf {
     type Snapshot = OfferSnapshot;
 
     async fn load(&self, connection: &mut Connection) -> Result<OfferSnapshot, Failure> {
-        let agent = table::lock::<Agent>(connection, &self.0.to_string()).await?;
-        let first = loaded(connection, self.0, agent.clone()).await?;
-        let is_frozen = matches!(first.mode, Mode::Frozen(_));
-        let changes = |one: &&Candidate| match offer(one, is_frozen) {
-            Offer::Nothing => false,
-            Offer::Object(id) => one.held.is_none_or(|held| held.id != id),
-            Offer::Release => true,
-        };
-        let changed: IdList =
-            first.candidates.iter().filter(changes).map(|one| one.stack_id).collect();
+        table::lock::<Agent>(connection, &self.0.to_string()).await?;
+        let first = read(connection, self.0).await?;
+        let changed: IdList = first.changed().collect();
         if changed.0.is_empty() {
             return Ok(first);
         }
@@ -137,7 +167,7 @@ impl Load for OfferOf {
         .bind(changed)
         .fetch_all(&mut *connection)
         .await?;
-        loaded(connection, self.0, agent).await
+        read(connection, self.0).await
     }
 }
 

@@ -1,10 +1,15 @@
 //! Removes rows of Fleet that are purged, in the order of references and in batches.
 
 use slipway_core::deletion::record::Deletion;
+use slipway_core::ids::DeletionId;
 use slipway_core::subject::SubjectKind;
+use sqlx::Row as _;
 
-use super::Connection;
+use super::deletion::purge::forget;
+use super::page::count;
+use super::{Connection, OVERWRITE};
 use crate::failure::Failure;
+use crate::id_list::IdList;
 
 /// The deleted stacks of a deletion `$1`: the target, or what went with its generator.
 macro_rules! stacks {
@@ -20,7 +25,7 @@ macro_rules! objects {
     };
 }
 
-/// Deletes rows of a table, `$3` at most.
+/// Deletes rows of a table, `$2` at most.
 macro_rules! some_of {
     ($table:literal, $key:literal, $condition:expr) => {
         concat!(
@@ -32,75 +37,85 @@ macro_rules! some_of {
             $key,
             " FROM ",
             $table,
-            " WHERE $1 = $1 AND $2 = $2 AND ",
+            " WHERE ",
             $condition,
-            " LIMIT $3)"
+            " LIMIT $2)"
         )
     };
 }
 
-const OF_STACKS: [&str; 8] = [
-    some_of!("agent_reports", "id", concat!("object_id IN ", objects!())),
-    some_of!("object_health", "id", concat!("object_id IN ", objects!())),
-    // Few rows for each stack: one for each agent.
-    concat!("DELETE FROM holdings WHERE $2 = $2 AND $3 = $3 AND stack_id IN ", stacks!()),
-    some_of!("fleet_targets", "id", concat!("stack_id IN ", stacks!())),
-    some_of!("fleet_labels", "id", concat!("owner_id IN ", stacks!())),
-    some_of!("fleet_annotations", "id", concat!("owner_id IN ", stacks!())),
-    some_of!("deployment_objects", "id", concat!("stack_id IN ", stacks!())),
-    some_of!("stacks", "id", "deletion_id = $1 AND deleted_at IS NOT NULL"),
-];
-
-/// The deleted templates of a deletion `$1`.
-macro_rules! templates {
-    () => {
-        "(SELECT id FROM fleet_templates WHERE deletion_id = $1 AND deleted_at IS NOT NULL)"
+/// The deleted rows of a table that carry the deletion `$1`.
+macro_rules! members {
+    ($table:literal) => {
+        concat!("(SELECT id FROM ", $table, " WHERE deletion_id = $1 AND deleted_at IS NOT NULL)")
     };
 }
 
-const OF_TEMPLATES: [&str; 3] = [
-    some_of!("fleet_labels", "id", concat!("owner_id IN ", templates!())),
-    some_of!("fleet_annotations", "id", concat!("owner_id IN ", templates!())),
-    some_of!("fleet_templates", "id", "deletion_id = $1 AND deleted_at IS NOT NULL"),
+/// Deletes members that have a name, `$2` at most.
+macro_rules! removed {
+    ($table:literal) => {
+        concat!(
+            "DELETE FROM ",
+            $table,
+            " WHERE id IN (SELECT id FROM ",
+            $table,
+            " WHERE deletion_id = $1 AND deleted_at IS NOT NULL ORDER BY id LIMIT $2) RETURNING id"
+        )
+    };
+}
+
+/// Leaves before what they hang on, and what is in something before it. Every statement finds
+/// its rows by the deletion, so that they are the same for each kind of target.
+const LEAVES: [&str; 18] = [
+    some_of!("agent_reports", "id", concat!("object_id IN ", objects!())),
+    some_of!("agent_reports", "id", concat!("agent_id IN ", members!("fleet_agents"))),
+    some_of!("object_health", "id", concat!("object_id IN ", objects!())),
+    some_of!("object_health", "id", concat!("agent_id IN ", members!("fleet_agents"))),
+    // Few rows for each stack: one for each agent.
+    concat!("DELETE FROM holdings WHERE $2 = $2 AND stack_id IN ", stacks!()),
+    concat!("DELETE FROM holdings WHERE $2 = $2 AND agent_id IN ", members!("fleet_agents")),
+    some_of!("fleet_targets", "id", concat!("stack_id IN ", stacks!())),
+    some_of!("fleet_targets", "id", concat!("agent_id IN ", members!("fleet_agents"))),
+    some_of!("fleet_registrations", "id", concat!("agent_id IN ", members!("fleet_agents"))),
+    some_of!("fleet_registrations", "id", concat!("generator_id IN ", members!("generators"))),
+    some_of!("fleet_labels", "id", concat!("owner_id IN ", stacks!())),
+    some_of!("fleet_labels", "id", concat!("owner_id IN ", members!("fleet_templates"))),
+    some_of!("fleet_labels", "id", concat!("owner_id IN ", members!("fleet_agents"))),
+    some_of!("fleet_annotations", "id", concat!("owner_id IN ", stacks!())),
+    some_of!("fleet_annotations", "id", concat!("owner_id IN ", members!("fleet_templates"))),
+    some_of!("fleet_annotations", "id", concat!("owner_id IN ", members!("fleet_agents"))),
+    some_of!("deployment_objects", "id", concat!("stack_id IN ", stacks!())),
+    some_of!("deployment_objects", "id", concat!("agent_id IN ", members!("fleet_agents"))),
 ];
 
-const OF_GENERATOR: [&str; 2] = [
-    some_of!("fleet_registrations", "id", "generator_id = $2"),
-    some_of!("generators", "id", "id = $2 AND deletion_id = $1 AND deleted_at IS NOT NULL"),
+/// What has a name, by its kind.
+const NAMED: [(SubjectKind, &str); 4] = [
+    (SubjectKind::Stack, removed!("stacks")),
+    (SubjectKind::Template, removed!("fleet_templates")),
+    (SubjectKind::Generator, removed!("generators")),
+    (SubjectKind::Agent, removed!("fleet_agents")),
 ];
 
-const OF_AGENT: [&str; 9] = [
-    some_of!("agent_reports", "id", "agent_id = $2"),
-    some_of!("object_health", "id", "agent_id = $2"),
-    "DELETE FROM holdings WHERE $1 = $1 AND $3 = $3 AND agent_id = $2",
-    some_of!("deployment_objects", "id", "agent_id = $2"),
-    some_of!("fleet_registrations", "id", "agent_id = $2"),
-    some_of!("fleet_targets", "id", "agent_id = $2"),
-    some_of!("fleet_labels", "id", "owner_id = $2"),
-    some_of!("fleet_annotations", "id", "owner_id = $2"),
-    some_of!("fleet_agents", "id", "id = $2 AND deletion_id = $1 AND deleted_at IS NOT NULL"),
-];
-
-/// One batch of a purging deletion of Fleet; whether something is left.
+/// One batch of a purging deletion with things of Fleet; whether something is left.
 pub(crate) async fn batch(
     connection: &mut Connection,
     deletion: &Deletion,
     limit: u32,
 ) -> Result<(u64, bool), Failure> {
-    let steps: Vec<&'static str> = match deletion.target.kind {
-        SubjectKind::Generator => {
-            OF_STACKS.into_iter().chain(OF_TEMPLATES).chain(OF_GENERATOR).collect()
-        }
-        SubjectKind::Stack => OF_STACKS.to_vec(),
-        SubjectKind::Template => OF_TEMPLATES.to_vec(),
-        SubjectKind::Agent => OF_AGENT.to_vec(),
-        _ => return Ok((0, false)),
-    };
+    let kinds = [
+        SubjectKind::Project,
+        SubjectKind::Generator,
+        SubjectKind::Stack,
+        SubjectKind::Template,
+        SubjectKind::Agent,
+    ];
+    if !kinds.contains(&deletion.target.kind) {
+        return Ok((0, false));
+    }
     let mut removed = 0;
-    for statement in steps {
+    for statement in LEAVES {
         let rows = sqlx::query(statement)
             .bind(deletion.id.as_uuid())
-            .bind(deletion.target.id)
             .bind(i64::from(limit))
             .execute(&mut *connection)
             .await?
@@ -110,5 +125,65 @@ pub(crate) async fn batch(
             return Ok((removed, true));
         }
     }
+    for (kind, statement) in NAMED {
+        let query = sqlx::query(statement).bind(deletion.id.as_uuid()).bind(i64::from(limit));
+        let found = query.fetch_all(&mut *connection).await?;
+        let ids = found.iter().map(|row| row.try_get("id")).collect::<Result<_, sqlx::Error>>()?;
+        let ids = IdList(ids);
+        removed += forget(connection, kind, &ids).await? + found.len() as u64;
+        if found.len() >= limit as usize {
+            return Ok((removed, true));
+        }
+    }
     Ok((removed, false))
+}
+
+/// Whether a generator of this deletion has something that was deleted by itself and is not
+/// purged yet.
+pub(crate) async fn is_needed(
+    connection: &mut Connection,
+    id: DeletionId,
+) -> Result<bool, Failure> {
+    let statement = "SELECT count(*) AS found FROM generators g WHERE g.deletion_id = $1 \
+         AND g.deleted_at IS NOT NULL AND (EXISTS (SELECT 1 FROM stacks s \
+            WHERE s.generator_id = g.id AND (s.deletion_id IS NULL OR s.deletion_id <> $1)) \
+         OR EXISTS (SELECT 1 FROM fleet_templates t \
+            WHERE t.generator_id = g.id AND (t.deletion_id IS NULL OR t.deletion_id <> $1)))";
+    Ok(count(connection, statement, id.as_uuid()).await? > 0)
+}
+
+/// Overwrites content and removes what agents said about it, so that the bytes are gone while
+/// rows are still needed. Answers how many rows there were.
+pub(crate) async fn erase(
+    connection: &mut Connection,
+    id: DeletionId,
+    limit: u32,
+) -> Result<u64, Failure> {
+    const ERASE: [&str; 4] = [
+        sql!(
+            "UPDATE deployment_objects SET yaml_content = '# erased', yaml_checksum = 'erased', \
+             erased_at = ",
+            now,
+            " WHERE id IN (SELECT id FROM deployment_objects WHERE is_deletion_marker = 0 \
+             AND erased_at IS NULL AND stack_id IN (SELECT id FROM stacks \
+                WHERE deletion_id = $1 AND deleted_at IS NOT NULL) LIMIT $2)"
+        ),
+        "UPDATE fleet_templates SET template_content = '', parameters_schema = '{}' \
+         WHERE id IN (SELECT id FROM fleet_templates WHERE deletion_id = $1 \
+         AND deleted_at IS NOT NULL AND template_content <> '' LIMIT $2)",
+        some_of!("agent_reports", "id", concat!("object_id IN ", objects!())),
+        some_of!("object_health", "id", concat!("object_id IN ", objects!())),
+    ];
+    if let Some((on, _)) = OVERWRITE {
+        sqlx::query(on).execute(&mut *connection).await?;
+    }
+    let mut erased = 0;
+    for statement in ERASE {
+        let query = sqlx::query(statement).bind(id.as_uuid()).bind(i64::from(limit));
+        erased += query.execute(&mut *connection).await?.rows_affected();
+    }
+    if let Some((_, off)) = OVERWRITE {
+        sqlx::query(off).execute(&mut *connection).await?;
+    }
+    Ok(erased)
 }

@@ -1,9 +1,13 @@
 //! The tables of reports and of the health of objects. Agents repeat themselves with every
 //! poll, so each is a statement of its own that decides nothing.
 
+use std::time::Duration;
+
 use slipway_core::fleet::report::{HealthStatus, NewReport, ObjectHealth, Report, ReportStatus};
-use slipway_core::ids::{AgentId, DeploymentObjectId};
+use slipway_core::ids::{AgentId, DeploymentObjectId, ProjectId};
+use slipway_durable::claim::micros;
 use slipway_durable::database::End;
+use uuid::Uuid;
 
 use super::page::{fetch_one, hydrate};
 use super::{Connection, Row, offers, rows};
@@ -77,18 +81,31 @@ pub(crate) async fn record(
 
 pub(crate) async fn list(
     connection: &mut Connection,
-    (agent, limit): (Option<AgentId>, u32),
+    (agent, project, limit): (Option<AgentId>, Option<ProjectId>, u32),
 ) -> Result<Vec<Report>, Failure> {
     let found = sqlx::query(concat!(
         select!(),
         "WHERE a.deleted_at IS NULL AND ($1 IS NULL OR r.agent_id = $1) \
-         ORDER BY r.last_at DESC, r.id LIMIT $2"
+         AND ($2 IS NULL OR a.project_id = $2) ORDER BY r.last_at DESC, r.id LIMIT $3"
     ))
     .bind(agent.map(|id| id.as_uuid()))
+    .bind(project.map(|id| id.as_uuid()))
     .bind(i64::from(limit))
     .fetch_all(connection)
     .await?;
     found.iter().map(|row| hydrate(row, "id", report)).collect()
+}
+
+pub(crate) async fn fetch(
+    connection: &mut Connection,
+    (id, within): (Uuid, Option<ProjectId>),
+) -> Result<Option<Report>, Failure> {
+    let query = sqlx::query(concat!(
+        select!(),
+        "WHERE r.id = $1 AND a.deleted_at IS NULL AND ($2 IS NULL OR a.project_id = $2)"
+    ));
+    let query = query.bind(id).bind(within.map(|id| id.as_uuid()));
+    fetch_one(connection, query, "id", report).await
 }
 
 /// The newest of each object counts, whatever order the answers arrive in.
@@ -156,4 +173,23 @@ pub(crate) async fn health_list(
     .fetch_all(connection)
     .await?;
     found.iter().map(|row| hydrate(row, "id", health_of)).collect()
+}
+
+/// Removes reports that were last repeated longer than `keep` ago, `limit` at most.
+pub(crate) async fn prune(
+    connection: &mut Connection,
+    (keep, limit): (Duration, u32),
+) -> Result<End<u64>, Failure> {
+    let removed = sqlx::query(sql!(
+        "DELETE FROM agent_reports WHERE id IN (SELECT id FROM agent_reports WHERE last_at <= ",
+        now,
+        (minus_micros "$1"),
+        " ORDER BY last_at LIMIT $2)"
+    ))
+    .bind(micros(keep))
+    .bind(i64::from(limit))
+    .execute(connection)
+    .await?
+    .rows_affected();
+    Ok(if removed > 0 { End::Commit(removed) } else { End::Rollback(0) })
 }

@@ -30,12 +30,16 @@ macro_rules! things {
 }
 
 const GENERATORS: &str = things!("generators", "", "0 AS last_sequence, NULL AS newest");
+/// What a stack had before the marker of its deletion, which is its newest object; nothing if
+/// that was a marker as well. In the middle of a roll-out, what all had.
 const STACKS: &str = things!(
     "stacks",
     "",
-    "d.last_sequence, (SELECT o.id FROM deployment_objects o WHERE o.stack_id = d.id \
-     AND o.agent_id IS NULL AND o.withdrawn_at IS NULL AND o.is_deletion_marker = 0 \
-     ORDER BY o.sequence_id DESC LIMIT 1) AS newest"
+    "d.last_sequence, coalesce((SELECT z.id FROM deployment_objects z \
+     WHERE z.id = d.settled_object_id AND z.withdrawn_at IS NULL), \
+     (SELECT CASE WHEN o.is_deletion_marker = 0 THEN o.id END FROM deployment_objects o \
+     WHERE o.stack_id = d.id AND o.agent_id IS NULL AND o.withdrawn_at IS NULL \
+     ORDER BY o.sequence_id DESC LIMIT 1 OFFSET 1)) AS newest"
 );
 const TEMPLATES: &str = things!(
     "fleet_templates",
@@ -55,6 +59,12 @@ pub(crate) async fn things(
     deletion: &Deletion,
 ) -> Result<Vec<DeletedThing>, Failure> {
     let tables: &[(SubjectKind, &'static str)] = match deletion.target.kind {
+        SubjectKind::Project => &[
+            (SubjectKind::Agent, AGENTS),
+            (SubjectKind::Generator, GENERATORS),
+            (SubjectKind::Stack, STACKS),
+            (SubjectKind::Template, TEMPLATES),
+        ],
         SubjectKind::Generator => &[
             (SubjectKind::Generator, GENERATORS),
             (SubjectKind::Stack, STACKS),

@@ -4,11 +4,16 @@ use slipway_app::fleet::port::{FleetFilter, StackKey};
 use slipway_app::ports::store::Page;
 use slipway_core::fleet::FleetName;
 use slipway_core::fleet::generator::Generator;
+use slipway_core::fleet::rollout::Rolling;
 use slipway_core::fleet::stack::{Stack, StackSnapshot};
-use slipway_core::ids::{DeletionId, GeneratorId, ProjectId, Revision, StackId};
+use slipway_core::ids::{
+    DeletionId, DeploymentObjectId, GeneratorId, ProjectId, Revision, RolloutId, StackId,
+};
+use slipway_core::rollouts::record::Rollout;
 use uuid::Uuid;
 
-use super::page::{Query, after, as_id, fetch_one, hydrate, now};
+use super::page::{Query, after, as_id, fetch_one, now};
+use super::rollouts::reads;
 use super::row_set::RowSet;
 use super::table::{self, Marks, Table};
 use super::{Connection, Row, rows};
@@ -18,9 +23,11 @@ use crate::fault::Fault;
 macro_rules! select {
     () => {
         "SELECT s.id, s.revision, s.project_id, s.generator_id, s.name, s.description, \
-         s.last_sequence, s.deletion_id, s.deleted_at, s.created_at, s.updated_at FROM stacks s "
+         s.last_sequence, s.strategy, s.rollout_id, s.settled_object_id, s.rolls_back, \
+         s.deletion_id, s.deleted_at, s.created_at, s.updated_at FROM stacks s "
     };
 }
+pub(crate) use select;
 
 impl Table for Stack {
     queries_by_id!(select!(), "s");
@@ -42,7 +49,7 @@ impl Table for Stack {
 
     /// A new stack locks its generator for share: deleting that updates its row.
     async fn load(connection: &mut Connection, key: &StackKey) -> Result<StackSnapshot, Failure> {
-        let (mut generator, mut stack) = (None, None);
+        let (mut generator, mut stack, mut rollout) = (None, None, None);
         match key {
             StackKey::New { generator: id, name } => {
                 generator = table::share::<Generator>(connection, &id.to_string()).await?;
@@ -52,9 +59,10 @@ impl Table for Stack {
             }
             StackKey::Existing(id) => {
                 stack = table::lock::<Self>(connection, &id.to_string()).await?;
+                rollout = under_way(connection, stack.as_ref()).await?;
             }
         }
-        Ok(StackSnapshot { now: now(connection).await?, generator, stack })
+        Ok(StackSnapshot { now: now(connection).await?, generator, stack, rollout })
     }
 
     fn read(row: &Row) -> Result<Self, Fault> {
@@ -65,6 +73,14 @@ impl Table for Stack {
             name: FleetName::from_stored(rows::get(row, "name")?),
             description: rows::get(row, "description")?,
             last_sequence: rows::get(row, "last_sequence")?,
+            rolling: Rolling {
+                // Written with other columns, an absent one may be a JSON null.
+                strategy: rows::json_or_null::<Option<_>>(row, "strategy")?.flatten(),
+                rollout_id: rows::get::<Option<Uuid>>(row, "rollout_id")?.map(RolloutId::new),
+                settled: rows::get::<Option<Uuid>>(row, "settled_object_id")?
+                    .map(DeploymentObjectId::new),
+                rolls_back: rows::get::<i32>(row, "rolls_back")? != 0,
+            },
             revision: Revision(rows::get(row, "revision")?),
             deletion_id: rows::get::<Option<Uuid>>(row, "deletion_id")?.map(DeletionId::new),
             deleted_at: rows::time_or_null(row, "deleted_at")?,
@@ -72,6 +88,16 @@ impl Table for Stack {
             updated_at: rows::time(row, "updated_at")?,
         })
     }
+}
+
+/// The roll-out of a locked stack that has not ended.
+pub(crate) async fn under_way(
+    connection: &mut Connection,
+    stack: Option<&Stack>,
+) -> Result<Option<Rollout>, Failure> {
+    let Some(id) = stack.and_then(|stack| stack.rolling.rollout_id) else { return Ok(None) };
+    let found = reads::fetch(connection, id).await?;
+    Ok(found.filter(|rollout| rollout.ended_at.is_none()))
 }
 
 async fn by_name(
@@ -85,20 +111,6 @@ async fn by_name(
     ));
     let query = query.bind(project.as_uuid()).bind(name);
     fetch_one(connection, query, "id", Stack::read).await
-}
-
-/// The live stacks of a generator, locked.
-pub(crate) async fn lock_of(
-    connection: &mut Connection,
-    generator: GeneratorId,
-) -> Result<Vec<Stack>, Failure> {
-    let statement = concat!(
-        select!(),
-        "WHERE s.generator_id = $1 AND s.deleted_at IS NULL ORDER BY s.id",
-        sql!(for_update)
-    );
-    let found = sqlx::query(statement).bind(generator.as_uuid()).fetch_all(connection).await?;
-    found.iter().map(|row| hydrate(row, "id", Stack::read)).collect()
 }
 
 pub(crate) const MARKS: Marks = marks!(
@@ -122,4 +134,8 @@ pub(crate) const UPDATE: RowSet<Stack> = update_rows!(dated, "stacks" by id, |ro
     name: text = row.name,
     description: text = row.description,
     last_sequence: bigint = row.last_sequence,
+    strategy: json = row.rolling.strategy,
+    rollout_id: uuid = row.rolling.rollout_id,
+    settled_object_id: uuid = row.rolling.settled,
+    rolls_back: integer = i32::from(row.rolling.rolls_back),
 });

@@ -79,7 +79,7 @@ fn subject(row: &Row) -> Result<Subject, Fault> {
     })
 }
 
-fn label(row: &Row) -> Result<Label, Fault> {
+pub(crate) fn label(row: &Row) -> Result<Label, Fault> {
     Ok(Label {
         id: rows::get(row, "id")?,
         owner: subject(row)?,
@@ -88,7 +88,7 @@ fn label(row: &Row) -> Result<Label, Fault> {
     })
 }
 
-fn annotation(row: &Row) -> Result<Annotation, Fault> {
+pub(crate) fn annotation(row: &Row) -> Result<Annotation, Fault> {
     Ok(Annotation {
         id: rows::get(row, "id")?,
         owner: subject(row)?,

@@ -3,13 +3,14 @@
 use slipway_app::fleet::port::{FleetFilter, TemplateKey, TemplateOwner};
 use slipway_app::ports::store::Page;
 use slipway_core::fleet::FleetName;
-use slipway_core::fleet::generator::{Generator, TemplateRow};
+use slipway_core::fleet::generator::Generator;
 use slipway_core::fleet::template::{Template, TemplateSnapshot, TemplateText};
 use slipway_core::ids::{DeletionId, GeneratorId, ProjectId, Revision, TemplateId};
 use sqlx::Row as _;
 use uuid::Uuid;
 
 use super::catalog::project;
+use super::generator::open_project;
 use super::page::{Query, after, as_id, now};
 use super::row_set::RowSet;
 use super::table::{self, Marks, Table};
@@ -57,7 +58,7 @@ impl Table for Template {
                 name = Some(new.clone());
             }
             TemplateKey::New { owner: TemplateOwner::Project(reference), name: new } => {
-                project = project::lock(connection, reference).await?.map(|project| project.id);
+                project = open_project(connection, reference).await?;
                 name = Some(new.clone());
             }
             TemplateKey::Existing(id) => {
@@ -130,29 +131,6 @@ async fn owner_of(
         .fetch_optional(connection)
         .await?;
     row.map(|row| Ok((row.try_get("project_id")?, row.try_get("generator_id")?))).transpose()
-}
-
-/// The live templates of a generator, locked.
-pub(crate) async fn lock_of(
-    connection: &mut Connection,
-    generator: GeneratorId,
-) -> Result<Vec<TemplateRow>, Failure> {
-    let found = sqlx::query(sql!(
-        "SELECT id, revision, name FROM fleet_templates \
-         WHERE generator_id = $1 AND deleted_at IS NULL ORDER BY id",
-        for_update
-    ))
-    .bind(generator.as_uuid())
-    .fetch_all(connection)
-    .await?;
-    let row = |row: &Row| {
-        Ok(TemplateRow {
-            id: TemplateId::new(row.try_get("id")?),
-            revision: Revision(row.try_get("revision")?),
-            name: row.try_get("name")?,
-        })
-    };
-    found.iter().map(row).collect()
 }
 
 pub(crate) const MARKS: Marks = marks!(

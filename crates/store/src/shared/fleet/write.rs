@@ -2,13 +2,16 @@
 //! many rows is one statement whatever their number.
 
 use slipway_core::fleet::FleetWrite;
-use slipway_core::fleet::write::MembersLeave;
-use slipway_core::ids::{DeploymentObjectId, Revision, StackId, TemplateId};
+use slipway_core::fleet::write::{MemberLeaves, MembersLeave};
+use slipway_core::ids::{DeploymentObjectId, StackId};
+use slipway_core::subject::SubjectKind;
 use slipway_core::{ErrorKind, Refusal, Timestamp};
 
 use super::page::taken;
 use super::table::{insert, update};
-use super::{Connection, agent, generator, links, objects, offers, stack, tags, template, writes};
+use super::{
+    Connection, agent, generator, links, objects, offers, prunes, stack, tags, template, writes,
+};
 use crate::failure::Failure;
 use crate::micros::Micros;
 
@@ -32,8 +35,9 @@ pub(crate) async fn apply(connection: &mut Connection, write: &FleetWrite) -> Re
         FleetWrite::ObjectInsert(row) => objects::INSERT.write(connection, &[row]).await,
         FleetWrite::ObjectsMake(rows) => objects::make(connection, rows).await,
         FleetWrite::ObjectWithdraw(id, at) => withdraw(connection, *id, *at).await,
-        FleetWrite::MembersLeave(members) => leave(connection, members).await,
-        FleetWrite::StacksNumber(numbers) => number(connection, numbers).await,
+        FleetWrite::MembersLeave(members) => Box::pin(leave(connection, members)).await,
+        FleetWrite::StacksNumber(numbers) => number(connection, NUMBER, numbers).await,
+        FleetWrite::StacksReturn(numbers) => number(connection, RETURN, numbers).await,
         FleetWrite::LabelInsert(row) => {
             let exists = |_: &_| exists("label");
             tags::LABEL_INSERT.write_guarded(connection, &[row], exists).await
@@ -59,6 +63,7 @@ pub(crate) async fn apply(connection: &mut Connection, write: &FleetWrite) -> Re
         }
         FleetWrite::TargetRemove(id) => removed(links::remove_target(connection, *id).await?),
         FleetWrite::Offer(offered) => offers::hold(connection, offered).await,
+        FleetWrite::PruneConfirm(confirmed) => prunes::confirm(connection, confirmed).await,
     }
 }
 
@@ -98,7 +103,7 @@ async fn withdraw(
     Ok(())
 }
 
-/// Marks stacks and templates, each unless it was written since it was read.
+/// Marks members, each unless it was written since it was read: a statement for each table.
 async fn leave(connection: &mut Connection, members: &MembersLeave) -> Result<(), Failure> {
     macro_rules! mark {
         ($table:literal, $more:literal, ($($column:ident: $kind:ident),*)) => {
@@ -118,49 +123,56 @@ async fn leave(connection: &mut Connection, members: &MembersLeave) -> Result<()
     }
     const STACKS: &str =
         mark!("stacks", "last_sequence = given.last_sequence, ", (last_sequence: bigint));
-    const TEMPLATES: &str = mark!("fleet_templates", "", ());
-    let MembersLeave { deletion_id, deleted_at, stacks, templates } = members;
-    let stacks: Vec<_> = stacks.iter().collect();
-    let row = |stack: &slipway_core::fleet::write::StackLeaves| {
+    const TABLES: [(SubjectKind, &str); 4] = [
+        (SubjectKind::Agent, mark!("fleet_agents", "", ())),
+        (SubjectKind::Generator, mark!("generators", "", ())),
+        (SubjectKind::Stack, STACKS),
+        (SubjectKind::Template, mark!("fleet_templates", "", ())),
+    ];
+    let MembersLeave { deletion_id, deleted_at, rows } = members;
+    let row = |member: &MemberLeaves| {
         let row = json_row!(
-            id: uuid = stack.id,
-            revision: bigint = stack.revision,
+            id: uuid = member.subject.id,
+            revision: bigint = member.revision,
             deletion_id: uuid = deletion_id,
             deleted_at: time = *deleted_at,
-            last_sequence: bigint = stack.sequence,
+            last_sequence: bigint = member.sequence,
         );
-        (stack.id.as_uuid(), row)
+        (member.subject.id, row)
     };
-    writes::write_guarded(connection, STACKS, &stacks, row, |stack| {
-        writes::stale(StackId::KIND, stack.id, stack.revision)
-    })
-    .await?;
-    let templates: Vec<_> = templates.iter().collect();
-    let row = |(id, revision): &(TemplateId, Revision)| {
-        let row = json_row!(
-            id: uuid = id,
-            revision: bigint = revision,
-            deletion_id: uuid = deletion_id,
-            deleted_at: time = *deleted_at,
-        );
-        (id.as_uuid(), row)
-    };
-    writes::write_guarded(connection, TEMPLATES, &templates, row, |(id, revision)| {
-        writes::stale(TemplateId::KIND, id, *revision)
-    })
-    .await
+    for (kind, statement) in TABLES {
+        let of_kind: Vec<_> = rows.iter().filter(|member| member.subject.kind == kind).collect();
+        writes::write_guarded(connection, statement, &of_kind, row, |member| {
+            writes::stale(kind.as_str(), member.subject.id, member.revision)
+        })
+        .await?;
+    }
+    Ok(())
 }
 
+const NUMBER: &str = concat!(
+    "UPDATE stacks SET last_sequence = given.last_sequence FROM ",
+    rows_from_json!(id: uuid, last_sequence: bigint),
+    " WHERE stacks.id = given.id"
+);
+
+/// The same, and everybody may have that object.
+const RETURN: &str = concat!(
+    "UPDATE stacks SET last_sequence = given.last_sequence, rollout_id = NULL, \
+     settled_object_id = NULL, rolls_back = 0 FROM ",
+    rows_from_json!(id: uuid, last_sequence: bigint),
+    " WHERE stacks.id = given.id"
+);
+
 /// The number of the newest object of stacks whose rows are locked.
-async fn number(connection: &mut Connection, numbers: &[(StackId, i64)]) -> Result<(), Failure> {
-    const NUMBER: &str = concat!(
-        "UPDATE stacks SET last_sequence = given.last_sequence FROM ",
-        rows_from_json!(id: uuid, last_sequence: bigint),
-        " WHERE stacks.id = given.id"
-    );
+async fn number(
+    connection: &mut Connection,
+    statement: &'static str,
+    numbers: &[(StackId, i64)],
+) -> Result<(), Failure> {
     let rows: Vec<_> = numbers
         .iter()
         .map(|(id, sequence)| json_row!(id: uuid = id, last_sequence: bigint = sequence,))
         .collect();
-    Ok(writes::write(connection, NUMBER, &rows).await?)
+    Ok(writes::write(connection, statement, &rows).await?)
 }

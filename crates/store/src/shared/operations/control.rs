@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use slipway_app::operations::port::Replica;
+use slipway_core::Timestamp;
 use slipway_core::catalog::blueprint_version::Engine;
 use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::ids::{InstallationId, Partition, Revision};
@@ -20,6 +21,7 @@ use uuid::Uuid;
 
 use super::access::audit;
 use super::broker::claims;
+use super::fleet::objects;
 use super::transaction::{Load, Written};
 use super::{Connection, Row, rows, tasks};
 use crate::failure::Failure;
@@ -29,12 +31,23 @@ use crate::micros::Micros;
 /// The row of a replica that was silent for this long is deleted.
 const FORGOTTEN: Duration = Duration::from_secs(24 * 3_600);
 
+/// The columns from which [`mode_parts`] reads the mode, with the clock.
+macro_rules! mode_columns {
+    () => {
+        sql!(
+            now,
+            " AS now, c.frozen_since, c.frozen_until, c.frozen_by, c.frozen_reason, \
+             c.observing_since, c.observing_by, c.observing_reason"
+        )
+    };
+}
+pub(crate) use mode_columns;
+
 /// The columns of the row, and the clock; the id is the installation's.
-const CONTROL: &str = sql!(
+const CONTROL: &str = concat!(
     "SELECT ",
-    now,
-    " AS now, i.id, c.revision, c.frozen_since, c.frozen_until, c.frozen_by, c.frozen_reason, \
-     c.observing_since, c.observing_by, c.observing_reason, c.heartbeat, c.public_url \
+    mode_columns!(),
+    ", i.id, c.revision, c.heartbeat, c.public_url \
      FROM control c JOIN installation i ON i.singleton = c.singleton WHERE c.singleton = 1"
 );
 
@@ -74,7 +87,10 @@ pub(crate) async fn fetch(connection: &mut Connection, (): ()) -> Result<Control
     control(&row, id).map_err(|fault| Failure::Corrupt { id, fault })
 }
 
-fn control(row: &Row, installation: Uuid) -> Result<Control, Fault> {
+/// The clock, the freeze and what is observed, from [`mode_columns`].
+pub(crate) fn mode_parts(
+    row: &Row,
+) -> Result<(Timestamp, Option<Freeze>, Option<Observing>), Fault> {
     let freeze = match rows::time_or_null(row, "frozen_until")? {
         None => None,
         Some(until) => Some(Freeze {
@@ -92,8 +108,13 @@ fn control(row: &Row, installation: Uuid) -> Result<Control, Fault> {
             reason: rows::get(row, "observing_reason")?,
         }),
     };
+    Ok((rows::time(row, "now")?, freeze, observing))
+}
+
+fn control(row: &Row, installation: Uuid) -> Result<Control, Fault> {
+    let (now, freeze, observing) = mode_parts(row)?;
     Ok(Control {
-        now: rows::time(row, "now")?,
+        now,
         installation: InstallationId::new(installation),
         revision: Revision(rows::get(row, "revision")?),
         freeze,
@@ -189,6 +210,7 @@ async fn write(connection: &mut Connection, decided: &ControlCommit) -> Result<(
     audit::insert(connection, &audit).await?;
     if let Some(floor) = decided.claim_floor {
         claims::raise_tokens(connection, floor).await?;
+        objects::raise_numbers(connection).await?;
     }
     if decided.wake_all {
         claims::wake_all(connection).await?;

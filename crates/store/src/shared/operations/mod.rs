@@ -10,6 +10,6 @@ pub(crate) mod seed;
 pub(crate) mod tasks;
 
 use super::{
-    Backend, Connection, Db, Row, access, blockers, broker, catalog, deletion, events, nodes,
-    placement, rollouts, rows, transaction,
+    Backend, Connection, Db, Row, access, blockers, broker, catalog, deletion, events, fleet,
+    nodes, placement, rollouts, rows, transaction,
 };

@@ -5,4 +5,6 @@ pub(crate) mod port;
 pub(crate) mod reads;
 pub(crate) mod write;
 
-use super::{Backend, Connection, Db, Row, deletion, page, row_set, rows, transaction, writes};
+use super::{
+    Backend, Connection, Db, Row, deletion, page, row_set, rows, table, transaction, writes,
+};

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use slipway_app::ports::Listed;
 use slipway_app::ports::store::Page;
 use slipway_app::rollouts::port::{InWork, RolloutFilter};
+use slipway_core::fleet::stack::Stack;
 use slipway_core::ids::{ProjectId, Revision, RolloutId};
 use slipway_core::rollouts::record::{
     Member, MemberState, Progress, Purpose, Rollout, RolloutState,
@@ -17,7 +18,7 @@ use uuid::Uuid;
 use super::deletion::marks;
 use super::page::{after, as_id, fetch_one, hydrate, listed, now};
 use super::transaction::Load;
-use super::{Connection, Db, Row, rows};
+use super::{Connection, Db, Row, rows, table};
 use crate::failure::Failure;
 use crate::fault::Fault;
 use crate::id_list::IdList;
@@ -234,18 +235,49 @@ impl Load for Starting {
     }
 }
 
+/// Roll-outs of the live stacks in a container `$1` that have not ended.
+macro_rules! of_stacks {
+    ($container:literal) => {
+        concat!(
+            select_rollouts!(),
+            "WHERE ended_at IS NULL AND id IN (SELECT s.rollout_id FROM stacks s WHERE s.",
+            $container,
+            " = $1 AND s.deleted_at IS NULL) ORDER BY id"
+        )
+    };
+}
+pub(crate) const OF_PROJECT: &str = of_stacks!("project_id");
+pub(crate) const OF_GENERATOR: &str = of_stacks!("generator_id");
+
+pub(crate) async fn of_stacks(
+    connection: &mut Connection,
+    statement: &'static str,
+    container: Uuid,
+) -> Result<Vec<Rollout>, Failure> {
+    let found = sqlx::query(statement).bind(container).fetch_all(connection).await?;
+    found.iter().map(|row| hydrate(row, "id", rollout)).collect()
+}
+
+/// A roll-out. The stack that it is of is locked before it, as by whoever submits an object.
 pub(crate) struct ById(pub(crate) RolloutId);
 
 impl Load for ById {
     type Snapshot = RolloutSnapshot;
 
     async fn load(&self, connection: &mut Connection) -> Result<RolloutSnapshot, Failure> {
+        let subject = fetch(connection, self.0).await?.map(|rollout| rollout.subject);
+        let stack = match subject {
+            Some(Subject { kind: SubjectKind::Stack, id }) => {
+                Box::pin(table::lock::<Stack>(connection, &id.to_string())).await?
+            }
+            _ => None,
+        };
         sqlx::query(sql!("SELECT id FROM rollouts WHERE id = $1", for_update))
             .bind(self.0.as_uuid())
             .fetch_optional(&mut *connection)
             .await?;
         let found = fetch(connection, self.0).await?;
         let rollout = found.ok_or(Failure::NotFound { kind: RolloutId::KIND })?;
-        Ok(RolloutSnapshot { now: now(connection).await?, rollout })
+        Ok(RolloutSnapshot { now: now(connection).await?, rollout, stack })
     }
 }

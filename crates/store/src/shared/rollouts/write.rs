@@ -192,7 +192,8 @@ pub(crate) async fn prune(
         "SELECT id FROM rollouts WHERE ended_at IS NOT NULL AND ended_at <= ",
         now,
         (minus_micros "$1"),
-        " ORDER BY ended_at, id LIMIT $2"
+        " AND NOT EXISTS (SELECT 1 FROM stacks s WHERE s.rollout_id = rollouts.id) \
+         ORDER BY ended_at, id LIMIT $2"
     );
     let found = sqlx::query(OLD).bind(micros(keep)).bind(i64::from(limit));
     let found = found.fetch_all(&mut *connection).await?;

@@ -7,8 +7,9 @@ use slipway_testkit::kube::shared;
 use super::documents::{apply, documents, text, title, word};
 use crate::mk_client;
 
-const FILES: [&str; 4] = [
+const FILES: [&str; 5] = [
     "deploy/manifests/slipway.yaml",
+    "deploy/manifests/agent.yaml",
     "deploy/rbac/control-plane.yaml",
     "deploy/rbac/groups.example.yaml",
     // The chart with everything that those leave out.
@@ -21,8 +22,11 @@ async fn an_api_server_takes_every_manifest() {
     let Some(kubernetes) = shared(NAME).await else { return };
     let admin = mk_client(&kubernetes.kubeconfig("admin")).await;
     // Really applied: an API server accepts nothing into a missing namespace.
-    let namespace = documents("deploy/manifests/namespace.yaml");
-    apply(&admin, &namespace[0], &PatchParams::apply(NAME)).await.unwrap();
+    let mut namespace = documents("deploy/manifests/namespace.yaml").remove(0);
+    apply(&admin, &namespace, &PatchParams::apply(NAME)).await.unwrap();
+    // That of the agent, which people create as its chart's page says.
+    namespace["metadata"]["name"] = json!("slipway-agent");
+    apply(&admin, &namespace, &PatchParams::apply(NAME)).await.unwrap();
 
     // Forced, since another test may have installed the roles meanwhile.
     let dry_run = PatchParams::apply(NAME).dry_run().force();

@@ -63,6 +63,18 @@ fn the_settings_of_the_chart_are_those_of_the_program() {
 }
 
 #[test]
+fn the_variables_of_the_agents_chart_are_those_of_the_program() {
+    let page = text("docs/cli.md");
+    for document in documents("deploy/manifests/agent.yaml") {
+        let containers = &document["spec"]["template"]["spec"]["containers"];
+        for variable in containers[0]["env"].as_array().into_iter().flatten() {
+            let name = format!("`{}`", variable["name"].as_str().unwrap());
+            assert!(page.contains(&name), "nothing reads {name}");
+        }
+    }
+}
+
+#[test]
 fn every_value_is_on_the_page_of_the_chart() {
     fn walk(values: &Value, prefix: &str, page: &str, missing: &mut Vec<String>) {
         match values {
@@ -76,10 +88,12 @@ fn every_value_is_on_the_page_of_the_chart() {
             _ => missing.push(prefix.to_owned()),
         }
     }
-    let values = documents("deploy/helm/slipway/values.yaml");
-    let mut missing = Vec::new();
-    walk(&values[0], "", &text("deploy/helm/slipway/README.md"), &mut missing);
-    assert_eq!(missing, Vec::<String>::new());
+    for chart in ["slipway", "slipway-agent"] {
+        let values = documents(&format!("deploy/helm/{chart}/values.yaml"));
+        let mut missing = Vec::new();
+        walk(&values[0], "", &text(&format!("deploy/helm/{chart}/README.md")), &mut missing);
+        assert_eq!(missing, Vec::<String>::new());
+    }
 }
 
 #[test]
@@ -111,7 +125,9 @@ fn the_image_is_built_from_what_is_there() {
     assert!(dockerfile.contains("--package slipway --bin slipway"));
 
     let workspace = text("Cargo.toml");
-    let chart = documents("deploy/helm/slipway/Chart.yaml");
-    let version = chart[0]["appVersion"].as_str().unwrap();
-    assert!(workspace.contains(&format!("\nversion = \"{version}\"\n")), "{version}");
+    for chart in ["slipway", "slipway-agent"] {
+        let chart = documents(&format!("deploy/helm/{chart}/Chart.yaml"));
+        let version = chart[0]["appVersion"].as_str().unwrap();
+        assert!(workspace.contains(&format!("\nversion = \"{version}\"\n")), "{version}");
+    }
 }

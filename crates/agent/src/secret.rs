@@ -1,4 +1,4 @@
-//! A value that must not be shown: a bootstrap token or a node key.
+//! A value that must not be shown: a bootstrap token or the key of an agent.
 
 use std::fmt;
 

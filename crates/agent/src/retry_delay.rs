@@ -1,9 +1,7 @@
-//! The delay after a call to the control plane that may succeed later. Unlike the
+//! The delay of an agent after a call to the control plane that may succeed later. Unlike the
 //! backoff of the loops it obeys the server's `Retry-After`.
 
 use std::time::Duration;
-
-use super::error::Error;
 
 /// A restarted server answers within a few hundred milliseconds.
 const FIRST: Duration = Duration::from_millis(100);
@@ -29,7 +27,7 @@ impl RetryDelay {
     /// The next delay: 100 ms doubled per failure, of which a random part
     /// between half and all, so that nodes that failed together do not come back
     /// together; never less than the server asked for.
-    pub(crate) fn next(&mut self, asked: Option<Duration>) -> Result<Duration, Error> {
+    pub(crate) fn next(&mut self, asked: Option<Duration>) -> Result<Duration, getrandom::Error> {
         // 2^6 * 100 ms is beyond the longest delay; more would only overflow.
         let whole = FIRST.saturating_mul(1 << self.failures.min(6)).min(LONGEST);
         self.failures = self.failures.saturating_add(1);
@@ -40,8 +38,8 @@ impl RetryDelay {
 }
 
 /// Uniform in 0..1.
-fn fraction() -> Result<f64, Error> {
-    let random = getrandom::u32().map_err(|error| Error::Random(error.to_string()))?;
+pub(crate) fn fraction() -> Result<f64, getrandom::Error> {
+    let random = getrandom::u32()?;
     Ok(f64::from(random) / (f64::from(u32::MAX) + 1.0))
 }
 

@@ -1,0 +1,4 @@
+//! Fleet, with the real binary.
+
+mod templates;
+mod tour;

@@ -1,0 +1,10 @@
+DROP INDEX fleet_agents_deletion_id_index;
+DROP INDEX generators_deletion_id_index;
+DROP INDEX agent_reports_last_at_index;
+ALTER TABLE deletions DROP COLUMN erases;
+ALTER TABLE deletions DROP COLUMN stacks;
+ALTER TABLE deletions DROP COLUMN keep;
+ALTER TABLE generators DROP COLUMN retention;
+ALTER TABLE deployment_objects DROP COLUMN erased_at;
+ALTER TABLE deployment_objects DROP COLUMN keeps;
+ALTER TABLE fleet_agents DROP COLUMN can_keep;
