@@ -165,7 +165,10 @@ macro_rules! rows_from_json {
     (@column sqlite bytes, $column:expr) => {
         concat!("unhex(value ->> '", $column, "') AS ", $column)
     };
-    (@column sqlite json, $column:expr) => { concat!("value -> '", $column, "' AS ", $column) };
+    // A JSON null is an SQL null, as in PostgreSQL.
+    (@column sqlite json, $column:expr) => {
+        concat!("nullif(value -> '", $column, "', 'null') AS ", $column)
+    };
     (@column sqlite $kind:ident, $column:expr) => {
         concat!("value ->> '", $column, "' AS ", $column)
     };

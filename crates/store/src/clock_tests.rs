@@ -91,6 +91,7 @@ const TIMES: &[(Role, &str, &[&str])] = &[
     (Role::Happened, "fleet_annotations", &["created_at"]),
     (Role::Happened, "fleet_registrations", &["registered_at"]),
     (Role::Happened, "holdings", &["offered_at", "released_at"]),
+    (Role::Happened, "fleet_renderings", &["made_at"]),
     (Role::Happened, "agent_reports", &["first_at", "last_at"]),
     // The agent's own clock.
     (Role::Happened, "object_health", &["checked_at"]),

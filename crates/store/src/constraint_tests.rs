@@ -69,6 +69,7 @@ const ROWS: &[&str] = &[
     "INSERT INTO fleet_registrations (id, agent_id, generator_id) VALUES ($1, $1, $1)",
     "INSERT INTO fleet_targets (id, agent_id, stack_id) VALUES ($1, $1, $1)",
     "INSERT INTO holdings (agent_id, stack_id, object_id) VALUES ($1, $1, $1)",
+    "INSERT INTO fleet_renderings (agent_id, base_id, tags, object_id) VALUES ($1, $1, 1, $1)",
     "INSERT INTO agent_reports (id, agent_id, object_id, event_type, status) \
      VALUES ($1, $1, $1, 'x', 'x')",
     "INSERT INTO object_health (id, agent_id, object_id, status, checked_at) \
@@ -145,6 +146,15 @@ fn checks() -> BTreeMap<&'static str, (&'static str, &'static str, Values)> {
                 "deployment_objects",
                 "is_deletion_marker",
                 Values { valid: vec!["0".to_owned()], invalid: &["1", "2"] },
+            ),
+        ),
+        // A rendering has an object or a problem.
+        (
+            "fleet_renderings_problem_check",
+            (
+                "fleet_renderings",
+                "problem",
+                Values { valid: vec!["NULL".to_owned()], invalid: &["'x'"] },
             ),
         ),
         // An address is taken with all of its columns or free without any.

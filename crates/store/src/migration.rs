@@ -111,6 +111,8 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
     migration!(34, "fleet_keep", "0034_fleet_keep", min_reader: 34),
     // Brings an object to agents in order, which an older reader would offer to all at once.
     migration!(35, "fleet_rollouts", "0035_fleet_rollouts", min_reader: 35),
+    // Has objects that are the text of a template, which an older reader would offer.
+    migration!(36, "fleet_per_agent", "0036_fleet_per_agent", min_reader: 36),
 ];
 
 /// The first migration of every database that a development version made before

@@ -232,6 +232,62 @@ pub struct Purge {
     pub withheld: Vec<PurgeReason>,
 }
 
+/// A purge of the deletions that fit, such as those of test data: those that are done, of one
+/// project or generator, of things with this label or with a name that begins like this.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PurgeDeletions {
+    /// Name or id; this or `generator` is required for a key of all projects.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
+    /// The id of a generator, whose stacks and templates are meant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generator: Option<String>,
+    /// Only of things of this kind.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// How the names of the things begin; this or `label` is required.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name_prefix: Option<String>,
+    /// A label of a stack, a template or an agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// Without it nothing is removed, and the answer says what would be.
+    #[serde(default)]
+    pub force: bool,
+    /// Why; required with `force`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Purges although purge protection was on when something was deleted.
+    #[serde(default)]
+    pub despite_protection: bool,
+    /// Erases the content of stacks and templates before it answers. Implies `force`.
+    #[serde(default)]
+    pub now: bool,
+}
+
+/// What a purge of many found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct PurgedDeletions {
+    /// How many deletions fit.
+    pub found: u64,
+    /// How many of them are purged now.
+    pub begun: u64,
+    /// The first hundred.
+    pub deletions: Vec<PurgedDeletion>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct PurgedDeletion {
+    pub deletion_id: String,
+    pub kind: String,
+    /// The name of what was deleted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
+    /// Why it is not purged now; empty if it is, or can be.
+    pub withheld: Vec<PurgeReason>,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PurgeRows {
     pub table: String,

@@ -10,6 +10,7 @@ pub mod overview;
 pub mod port;
 pub mod principal;
 pub mod prunes;
+mod renderings;
 pub mod reports;
 pub mod stacks;
 pub mod tags;

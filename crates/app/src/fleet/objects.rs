@@ -23,13 +23,24 @@ pub async fn submit(
     (content, is_marker): (&str, bool),
     request: Option<Request>,
 ) -> Result<DeploymentObjectId, Error> {
-    let actor = authorise(caller, Operation::FleetObjectSubmit)?;
+    authorise(caller, Operation::FleetObjectSubmit)?;
     let submitted = Submitted::parse(content, is_marker)?;
+    submit_parsed(context, caller, stack, &submitted, request).await
+}
+
+pub(super) async fn submit_parsed(
+    context: &Context,
+    caller: &Caller,
+    stack: StackId,
+    submitted: &Submitted,
+    request: Option<Request>,
+) -> Result<DeploymentObjectId, Error> {
+    let actor = authorise(caller, Operation::FleetObjectSubmit)?;
     stacks::fetch(context, caller, stack, false).await?;
     let id = DeploymentObjectId::new(context.entropy.uuid());
     let record = record(context, request, id.into());
     let mut rule = |snapshot: &ObjectSnapshot| {
-        let commit = object::submit(snapshot, id, &submitted, &actor)?;
+        let commit = object::submit(snapshot, id, submitted, &actor)?;
         Ok(bind(commit, record.as_ref()))
     };
     context.stores.fleet.decide_object(stack, None, &mut rule).await?;

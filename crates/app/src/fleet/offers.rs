@@ -7,6 +7,7 @@ use slipway_core::fleet::object::DeploymentObject;
 use slipway_core::fleet::offer::{self, Delivery, OfferSnapshot};
 use slipway_core::ids::{AgentId, DeletionId, DeploymentObjectId, StackId};
 
+use super::renderings;
 use crate::access::authorise::{Caller, Operation, authorise};
 use crate::access::port::Owned;
 use crate::access::reach::{not_found, reach};
@@ -45,10 +46,15 @@ impl Offer {
 pub async fn offer(context: &Context, caller: &Caller, id: AgentId) -> Result<Offer, Error> {
     authorise(caller, Operation::FleetOffer)?;
     let store = &context.stores.fleet;
-    let read = store.offer_read(id).await?;
+    let mut read = store.offer_read(id).await?;
     let seen = read.agent.clone().and_then(|agent| agent.seen_by(caller));
-    if seen.is_none() {
+    let Some(agent) = seen else {
         return Err(not_found(ErrorKind::AgentNotFound, AgentId::KIND, id));
+    };
+    let missing = read.missing();
+    if !missing.is_empty() {
+        renderings::make(context, &agent, read.tags, &missing).await?;
+        read = store.offer_read(id).await?;
     }
     let ids = match offer::unchanged(&read)? {
         Some(ids) => ids,

@@ -11,6 +11,7 @@ use slipway_core::fleet::links::{Registration, RegistrationSnapshot, Target, Tar
 use slipway_core::fleet::object::{DeploymentObject, ObjectSnapshot};
 use slipway_core::fleet::offer::{Delivery, OfferSnapshot};
 use slipway_core::fleet::overview::{AgentOverview, ObjectHealthCount};
+use slipway_core::fleet::per_agent::RenderSnapshot;
 use slipway_core::fleet::progress::{Pair, StackCounts};
 use slipway_core::fleet::prune::{PruneRefusal, PruneSnapshot, RefusedPrune};
 use slipway_core::fleet::report::{NewReport, ObjectHealth, Report};
@@ -196,6 +197,14 @@ pub trait FleetStore of (Generator, Stack, Template, Agent), intercepted by Flee
         &self,
         agent: AgentId,
         rule: &mut Rule<'_, OfferSnapshot>,
+    ) -> Result<(), Error>;
+
+    /// The agent locked, with objects of live stacks, which are locked against deletion.
+    async fn decide_renderings(
+        &self,
+        agent: AgentId,
+        bases: &[DeploymentObjectId],
+        rule: &mut Rule<'_, RenderSnapshot>,
     ) -> Result<(), Error>;
 
     /// What is known of agents about the newest object of a stack, and the time.

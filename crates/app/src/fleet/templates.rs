@@ -4,14 +4,18 @@ use serde_json::Value;
 use slipway_core::access::idempotency::Request;
 use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::fleet::generator::Generator;
+use slipway_core::fleet::object::Submitted;
+use slipway_core::fleet::per_agent::PerAgent;
 use slipway_core::fleet::template::{self, NewTemplate, Template, TemplateSnapshot, TemplateText};
 use slipway_core::fleet::{FleetName, text};
-use slipway_core::ids::{DeletionId, DeploymentObjectId, GeneratorId, StackId, TemplateId};
+use slipway_core::ids::{
+    AgentId, DeletionId, DeploymentObjectId, GeneratorId, StackId, TemplateId,
+};
 use slipway_core::precondition::Expected;
 
 use super::port::{FleetFilter, TemplateKey, TemplateOwner};
 use super::principal::{self, owns};
-use super::{objects, stacks};
+use super::{agents, objects, renderings, stacks};
 use crate::access::authorise::{Caller, Operation, Principal, authorise};
 use crate::access::reach::not_found;
 use crate::deletion::request::{self, DeletableKind, DeleteOptions};
@@ -174,14 +178,35 @@ fn unavailable(why: &str) -> Error {
     Refusal::new(ErrorKind::Unavailable, message).into()
 }
 
-/// What the template makes of these parameters, as a preview.
+/// What the template makes of these parameters, as a preview; for an agent with its labels and
+/// annotations.
 pub async fn render(
     context: &Context,
     caller: &Caller,
     id: TemplateId,
     parameters: &Value,
+    agent: Option<AgentId>,
 ) -> Result<String, Error> {
-    made_of(context, &fetch(context, caller, id, false).await?, parameters).await
+    let template = fetch(context, caller, id, false).await?;
+    let per_agent = PerAgent::of(&template.text, label(&template), parameters)?;
+    let (Some(per_agent), Some(agent)) = (per_agent, agent) else {
+        return made_of(context, &template, parameters).await;
+    };
+    let found = agents::fetch(context, caller, agent, false).await?;
+    if found.project_id != template.project_id {
+        return Err(not_found(ErrorKind::AgentNotFound, AgentId::KIND, agent));
+    }
+    let tags = renderings::tags_of(context, agent).await?;
+    let values = per_agent.values(&tags).map_err(|problem| {
+        let message = format!("for agent `{}`: {problem}", found.name);
+        Refusal::new(ErrorKind::TemplateFailed, message)
+    })?;
+    made_of(context, &template, &values).await
+}
+
+/// Name and version.
+fn label(template: &Template) -> String {
+    format!("{}@{}", template.name, template.version)
 }
 
 async fn made_of(
@@ -201,8 +226,8 @@ async fn made_of(
     }
 }
 
-/// Submits what the template makes of these parameters. The stack has what the template is
-/// tagged with.
+/// Submits what the template makes of these parameters, or of these and each agent. The stack
+/// has what the template is tagged with.
 pub async fn instantiate(
     context: &Context,
     caller: &Caller,
@@ -221,6 +246,9 @@ pub async fn instantiate(
     let of_stack =
         (store.label_list(stack.into()).await?, store.annotation_list(stack.into()).await?);
     template::matches((&labels.0, &labels.1), (&of_stack.0, &of_stack.1))?;
-    let content = made_of(context, &template, parameters).await?;
-    objects::submit(context, caller, stack, (&content, false), request).await
+    let submitted = match PerAgent::of(&template.text, label(&template), parameters)? {
+        Some(per_agent) => Submitted::Template(template.text.content, per_agent),
+        None => Submitted::parse(&made_of(context, &template, parameters).await?, false)?,
+    };
+    objects::submit_parsed(context, caller, stack, &submitted, request).await
 }

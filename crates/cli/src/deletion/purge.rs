@@ -1,10 +1,15 @@
-//! `slipway deletion purge`: what was deleted goes for good.
+//! `slipway deletion purge` and `purge-many`: what was deleted goes for good.
 
 use clap::Args;
-use slipway_wire::deletion::{Deletion, Purge, PurgeDeletion};
+use slipway_wire::deletion::{
+    Deletion, Purge, PurgeDeletion, PurgeDeletions, PurgedDeletion, PurgedDeletions,
+};
+use slipway_wire::fleet::Generator;
 
 use crate::arguments::IdArguments;
+use crate::broker::target::Gone;
 use crate::error::Error;
+use crate::fleet::find::{self, Within};
 use crate::kind::{Detail, Facts, Kind};
 use crate::session::Session;
 
@@ -12,6 +17,35 @@ use crate::session::Session;
 pub struct PurgeArguments {
     #[command(flatten)]
     pub deletion: IdArguments,
+    #[command(flatten)]
+    pub how: How,
+}
+
+/// Deletions that are done, of test data for example
+#[derive(Debug, Clone, Args)]
+pub struct PurgeManyArguments {
+    /// Only of this project and what is in it (name or id)
+    #[arg(long, required_unless_present = "generator")]
+    pub project: Option<String>,
+    /// Only stacks and templates of this generator (name or id), which may be deleted itself
+    #[arg(long)]
+    pub generator: Option<String>,
+    /// Only of things of this kind, such as stack or resource
+    #[arg(long)]
+    pub kind: Option<String>,
+    /// Only of things whose name begins like this
+    #[arg(long, required_unless_present = "label")]
+    pub name_prefix: Option<String>,
+    /// Only of stacks, templates and agents with this label
+    #[arg(long)]
+    pub label: Option<String>,
+    #[command(flatten)]
+    pub how: How,
+}
+
+/// What one purge and many have in common.
+#[derive(Debug, Clone, Args)]
+pub struct How {
     /// Remove it for good; without this nothing is removed
     #[arg(long, requires = "reason")]
     pub force: bool,
@@ -56,8 +90,62 @@ impl Detail for Purge {
     }
 }
 
+impl Detail for PurgedDeletions {
+    fn facts(&self) -> Facts {
+        let name = |one: &PurgedDeletion| {
+            format!("{} {}", one.kind, one.target.as_deref().unwrap_or(&one.deletion_id))
+        };
+        let free: Vec<_> =
+            self.deletions.iter().filter(|one| one.withheld.is_empty()).map(name).collect();
+        let withheld: Vec<_> = self
+            .deletions
+            .iter()
+            .filter_map(|one| Some((one, one.withheld.first()?)))
+            .map(|(one, why)| format!("{}: {}", name(one), why.message))
+            .collect();
+        let some = |text: String| Some(text).filter(|text| !text.is_empty());
+        let next = "nothing was removed; `--force --reason WHY` does it";
+        vec![
+            ("found", Some(self.found.to_string())),
+            ("purged", Some(self.begun.to_string())),
+            ("such as", some(free.join(", "))),
+            ("not now", some(withheld.join("; "))),
+            ("next", (self.begun == 0 && !free.is_empty()).then(|| next.to_owned())),
+        ]
+    }
+}
+
+pub(crate) async fn run_many(
+    session: &mut Session<'_>,
+    arguments: PurgeManyArguments,
+) -> Result<(), Error> {
+    let PurgeManyArguments { project, generator, kind, name_prefix, label, how } = arguments;
+    let generator = match generator {
+        Some(given) => {
+            let within = Within { project: project.clone() };
+            let found = find::find::<Generator>(&session.client, &given, &within, Gone::Allowed);
+            Some(found.await?.id)
+        }
+        None => None,
+    };
+    let How { force, now, despite_protection, reason } = how;
+    let body = PurgeDeletions {
+        project,
+        generator,
+        kind,
+        name_prefix,
+        label,
+        force,
+        reason,
+        despite_protection,
+        now,
+    };
+    session.post::<PurgedDeletions>(&["deletion-purges"], &body).await
+}
+
 pub(crate) async fn run(session: &mut Session<'_>, arguments: PurgeArguments) -> Result<(), Error> {
-    let PurgeArguments { deletion, force, now, despite_protection, reason } = arguments;
+    let PurgeArguments { deletion, how } = arguments;
+    let How { force, now, despite_protection, reason } = how;
     let path = [Deletion::PATH, &deletion.id, "purge"];
     session.post::<Purge>(&path, &PurgeDeletion { force, reason, despite_protection, now }).await
 }

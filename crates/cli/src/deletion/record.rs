@@ -8,7 +8,7 @@ use slipway_wire::deletion::{AgentRemoval, CancelDeletion, Deletion};
 use super::report;
 use crate::arguments::{IdArguments, PageArguments};
 use crate::client::Listing;
-use crate::deletion::purge::{self, PurgeArguments};
+use crate::deletion::purge::{self, PurgeArguments, PurgeManyArguments};
 use crate::deletion::restore::{self, RestoreArguments};
 use crate::deletion::settings::{self, SettingsCommand};
 use crate::deletion::which::{Found, Which};
@@ -36,6 +36,9 @@ pub enum DeletionCommand {
     Restore(Box<RestoreArguments>),
     /// Show what a purge would remove; with --force remove it for good
     Purge(PurgeArguments),
+    /// Show what a purge of the deletions that fit would remove, such as those of test data;
+    /// with --force remove it for good
+    PurgeMany(Box<PurgeManyArguments>),
     /// Grace, retention, approval and purge protection, per project and kind
     #[command(subcommand)]
     Settings(SettingsCommand),
@@ -100,6 +103,8 @@ pub(crate) const EXAMPLES: &[&str] = &[
     "slipway deletion report 0192f0c1-2b3c -o json",
     "slipway deletion purge 0192f0c1-2b3c",
     "slipway deletion purge 0192f0c1-2b3c --force --reason privacy",
+    "slipway deletion purge-many --project shop --name-prefix e2e- --kind stack",
+    "slipway deletion purge-many --generator ci --label e2e --force --reason tests",
     "slipway deletion settings list",
     "slipway deletion settings set --project shop --kind resource --retention 7d",
     "slipway deletion settings set --project shop --grace 24h --approve-above 10",
@@ -199,6 +204,9 @@ pub(crate) async fn run(session: &mut Session<'_>, command: DeletionCommand) -> 
         }
         DeletionCommand::Restore(arguments) => Box::pin(restore::run(session, *arguments)).await,
         DeletionCommand::Purge(arguments) => Box::pin(purge::run(session, arguments)).await,
+        DeletionCommand::PurgeMany(arguments) => {
+            Box::pin(purge::run_many(session, *arguments)).await
+        }
         DeletionCommand::Settings(command) => Box::pin(settings::run(session, command)).await,
         DeletionCommand::Report(deletion) => report::show(session, &deletion.id).await,
     }

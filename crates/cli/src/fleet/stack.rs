@@ -497,6 +497,7 @@ mod tests {
             id: sequence_id.to_string(),
             is_deletion_marker,
             keep: false,
+            per_agent: false,
             sequence_id,
             stack_id: String::new(),
             submitted_at: String::new(),

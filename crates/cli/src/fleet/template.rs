@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use clap::Subcommand;
 use serde::Serialize;
 use serde_json::{Value, json};
-use slipway_wire::fleet::{CreateTemplateRequest, Generator, StackTemplate, UpdateTemplateRequest};
+use slipway_wire::fleet::{
+    Agent, CreateTemplateRequest, Generator, RenderTemplate, StackTemplate, UpdateTemplateRequest,
+};
 
 use super::delete::{self, FleetDeleteArguments};
 use super::find::{FleetKind, FleetTarget, Within, find as find_one, name_of, names};
@@ -69,6 +71,10 @@ pub enum TemplateCommand {
         target: FleetTarget,
         #[command(flatten)]
         parameters: TemplateParameters,
+        /// For this agent (name, NAME@CLUSTER or id): what is not given comes from its labels
+        /// and annotations, where the schema says so
+        #[arg(long)]
+        agent: Option<String>,
     },
     /// Show or change the labels of a template, which a stack must have too
     Label(LabelArguments),
@@ -84,6 +90,7 @@ pub(crate) const EXAMPLES: &[&str] = &[
     "slipway template update site -f site.yaml",
     "slipway template delete site@1 --yes",
     "slipway template render site --param replicas=3",
+    "slipway template render site --param replicas=3 --agent edge@berlin",
     "slipway template label site --add prod",
     "slipway template annotate site --add region=eu",
 ];
@@ -237,10 +244,18 @@ pub(crate) async fn run(session: &mut Session<'_>, command: TemplateCommand) -> 
         TemplateCommand::Delete(arguments) => {
             delete::run::<StackTemplate>(session, *arguments, Vec::new()).await
         }
-        TemplateCommand::Render { target, parameters } => {
+        TemplateCommand::Render { target, parameters, agent } => {
             let parameters = parameters.value()?;
             let found: StackTemplate = target.find(&session.client).await?;
-            let body = json!({ "parameters": parameters });
+            let agent_id = match agent {
+                Some(given) => {
+                    let within = &target.within;
+                    let agent = find_one::<Agent>(&session.client, &given, within, Gone::Refused);
+                    Some(agent.await?.id)
+                }
+                None => None,
+            };
+            let body = RenderTemplate { parameters, agent_id };
             let path = [StackTemplate::PATH, &found.id, "render"];
             let rendered: Value = session.client.post(&path, &body).await?;
             show_rendered(session, &rendered);

@@ -2,8 +2,8 @@
 //!
 //! Reading order: the texts and contents that people give ([`text`], [`content`]), the four
 //! things with a name ([`generator`], [`stack`], [`template`], [`agent`]), what hangs on them
-//! ([`object`], [`tags`], [`links`]), what an agent is offered ([`offer`]), and how far it is
-//! ([`progress`]). A leaf is never
+//! ([`object`], [`tags`], [`links`]), what an agent is offered ([`offer`], [`per_agent`]), and how
+//! far it is ([`progress`]). A leaf is never
 //! marked as deleted: it goes and comes back with what it hangs on.
 
 pub mod content;
@@ -22,6 +22,7 @@ pub mod links;
 pub mod members;
 pub mod offer;
 pub mod overview;
+pub mod per_agent;
 pub mod progress;
 pub mod prune;
 pub mod report;

@@ -11,8 +11,10 @@ use crate::event::{EventType, derive_id};
 use crate::fleet::FleetWrite;
 use crate::fleet::content::{Content, marker_checksum};
 use crate::fleet::event::{Announced, OBJECT_SUBMITTED, OBJECT_WITHDRAWN};
+use crate::fleet::per_agent::PerAgent;
 use crate::fleet::rollout::{self, AssociatedAgent, Rolling};
 use crate::fleet::stack::{Stack, about, announced, next_sequence};
+use crate::fleet::template::TemplateText;
 use crate::ids::{AgentId, AuditEntryId, DeletionId, DeploymentObjectId, StackId};
 use crate::kind::{audited, existing, unknown};
 use crate::precondition::Expected;
@@ -27,13 +29,15 @@ pub const KEPT_OBJECTS: u32 = 10;
 pub struct DeploymentObject {
     pub id: DeploymentObjectId,
     pub stack_id: StackId,
-    /// The only agent that a marker is for; `None` means all of them.
+    /// The only agent that a marker or a rendering is for; `None` means all of them.
     pub agent_id: Option<AgentId>,
     /// Rises within the stack.
     pub sequence: i64,
     /// Empty in a marker.
     pub content: String,
     pub checksum: String,
+    /// Its content is the text of a template, of which each agent has its own rendering.
+    pub per_agent: Option<PerAgent>,
     pub is_marker: bool,
     /// A marker that tells agents to let go of what the stack has deployed, and to remove
     /// nothing.
@@ -159,6 +163,8 @@ pub(crate) fn of_row(mut commit: Commit, row: Uuid) -> Commit {
 pub enum Submitted {
     Content(Content),
     Marker,
+    /// The text of a template, of which each agent has its own rendering.
+    Template(String, PerAgent),
     /// The content of the addressed object again.
     Again,
 }
@@ -175,6 +181,15 @@ impl Submitted {
         let problem = "must be empty in a deletion marker, which removes everything that the stack has deployed";
         Err(Refusal::invalid("yaml_content", problem))
     }
+}
+
+/// Why a Secret is refused.
+pub(crate) const SECRET_REFUSED: &str = "`yaml_content` has a Secret with values, and its generator takes none: refer to the vault instead (an ExternalSecret), or let an admin set `accepts_secrets` of the generator";
+
+/// SHA-256 over the text and the parameters, in hexadecimal.
+fn checksum_of_template(text: &str, per_agent: &PerAgent) -> String {
+    let parameters = json!([per_agent.parameters, per_agent.schema]).to_string();
+    TemplateText { content: text.to_owned(), parameters_schema: parameters }.checksum()
 }
 
 /// A stack, its row locked, and the object that a decision is about.
@@ -221,6 +236,7 @@ pub fn submit(
         sequence,
         content: String::new(),
         checksum: String::new(),
+        per_agent: None,
         is_marker: false,
         keeps: false,
         submitted_at: now,
@@ -239,13 +255,18 @@ pub fn submit(
             FleetWrite::ObjectsMake(vec![copy])
         }
         Submitted::Content(content) if content.has_secret() && !snapshot.accepts_secrets => {
-            let message = "`yaml_content` has a Secret with values, and its generator takes none: refer to the vault instead (an ExternalSecret), or let an admin set `accepts_secrets` of the generator";
-            return Err(Refusal::new(ErrorKind::SecretNotAccepted, message).at("yaml_content"));
+            let refusal = Refusal::new(ErrorKind::SecretNotAccepted, SECRET_REFUSED);
+            return Err(refusal.at("yaml_content"));
         }
         _ => {
             (object.content, object.checksum, object.is_marker) = match submitted {
                 Submitted::Content(content) => {
                     (content.as_str().to_owned(), content.checksum(), false)
+                }
+                Submitted::Template(text, per_agent) => {
+                    object.per_agent = Some(per_agent.clone());
+                    details["template"] = json!(per_agent.template);
+                    (text.clone(), checksum_of_template(text, per_agent), false)
                 }
                 _ => (String::new(), marker_checksum(id), true),
             };
@@ -317,6 +338,7 @@ pub fn withdraw(
         sequence,
         content: String::new(),
         checksum: String::new(),
+        per_agent: None,
         is_marker: false,
         keeps: false,
         submitted_at: now,

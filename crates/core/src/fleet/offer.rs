@@ -15,6 +15,7 @@ use crate::error::{ErrorKind, Refusal};
 use crate::fleet::FleetWrite;
 use crate::fleet::agent::Agent;
 use crate::fleet::object::{NewObject, derived};
+use crate::fleet::per_agent::Rendered;
 use crate::fleet::stack::next_sequence;
 use crate::ids::{AgentId, DeploymentObjectId, StackId};
 use crate::kind::existing;
@@ -50,6 +51,8 @@ pub struct Candidate {
     pub last_sequence: i64,
     /// The newest object for all agents that nobody withdrew.
     pub newest: Option<ObjectFact>,
+    /// What the newest object is for this agent.
+    pub rendered: Rendered,
     /// What the agent was offered last, unless it reported that it removed it.
     pub held: Option<ObjectFact>,
     /// Of a stack whose newest object has not reached everybody.
@@ -90,7 +93,7 @@ pub struct ObjectFact {
     pub is_marker: bool,
     /// A marker that tells agents to let go.
     pub keeps: bool,
-    /// A marker for this agent alone.
+    /// A marker or a rendering for this agent alone.
     pub is_for_agent: bool,
     /// Its content was erased, so that it can be offered no more.
     pub is_erased: bool,
@@ -117,11 +120,8 @@ pub struct Terms {
 /// What an agent is offered of this stack.
 pub fn offer(candidate: &Candidate, terms: Terms) -> Offer {
     let Candidate { newest, held, .. } = candidate;
-    // Exactly what it has: nothing newer, and nothing that removes anything.
-    let as_it_is = || match held {
-        Some(held) if !held.is_marker => Offer::Object(held.id),
-        _ => Offer::Nothing,
-    };
+    // Exactly what it was offered last.
+    let as_it_is = || held.map_or(Offer::Nothing, |held| Offer::Object(held.id));
     if terms.is_frozen {
         return as_it_is();
     }
@@ -131,13 +131,17 @@ pub fn offer(candidate: &Candidate, terms: Terms) -> Offer {
         return kept;
     }
     match (newest, held) {
-        (Some(newest), _) if wanted && !newest.is_marker => Offer::Object(newest.id),
+        (Some(newest), _) if wanted && !newest.is_marker => match candidate.rendered {
+            Rendered::NotNeeded => Offer::Object(newest.id),
+            Rendered::As(id) => Offer::Object(id),
+            Rendered::Missing | Rendered::Failed => as_it_is(),
+        },
         (_, None) => Offer::Nothing,
         // It would remove what it is to let go of: it waits until it can.
         (Some(newest), Some(_)) if newest.keeps && !terms.can_keep => as_it_is(),
         // Nobody is to have it any more.
         (Some(newest), Some(_)) if newest.is_marker => Offer::Object(newest.id),
-        (_, Some(held)) if held.is_for_agent => Offer::Object(held.id),
+        (_, Some(held)) if held.is_marker && held.is_for_agent => Offer::Object(held.id),
         (_, Some(_)) => Offer::Release,
     }
 }
@@ -168,6 +172,8 @@ pub struct OfferSnapshot {
     pub now: Timestamp,
     pub mode: Mode,
     pub agent: Option<Agent>,
+    /// Counts the changes of its labels and annotations.
+    pub tags: i64,
     pub candidates: Vec<Candidate>,
 }
 
@@ -177,6 +183,18 @@ impl OfferSnapshot {
             is_frozen: matches!(self.mode, Mode::Frozen(_)),
             can_keep: self.agent.as_ref().is_some_and(|agent| agent.can_keep),
         }
+    }
+
+    /// The objects that have to be rendered for the agent before it is offered them.
+    pub fn missing(&self) -> Vec<DeploymentObjectId> {
+        let terms = self.terms();
+        let missing = |one: &&Candidate| {
+            let wanted = one.is_live && one.legs.is_associated();
+            let may_take = one.in_rollout.is_none_or(|in_rollout| in_rollout.may_take);
+            wanted && may_take && !terms.is_frozen && one.rendered == Rendered::Missing
+        };
+        let newest = |one: &Candidate| one.newest.map(|newest| newest.id);
+        self.candidates.iter().filter(missing).filter_map(newest).collect()
     }
 
     /// The stacks whose holdings the offer changes.
@@ -262,7 +280,8 @@ fn release(agent: AgentId, candidate: &Candidate, now: Timestamp) -> NewObject {
 
 /// An agent that is not there gets no offer, and while a restored database is only observed
 /// nobody does: what it does not know might look like "remove it". Neither does an agent that
-/// is to be offered content which was erased.
+/// is to be offered content which was erased, nor, during a freeze, one that was told to remove
+/// something and did not report it: the marker and its absence both mean "remove it".
 fn admitted(snapshot: &OfferSnapshot) -> Result<Terms, Refusal> {
     existing(&snapshot.agent, Expected::Any)?;
     if matches!(snapshot.mode, Mode::Observing(_)) {
@@ -270,6 +289,11 @@ fn admitted(snapshot: &OfferSnapshot) -> Result<Terms, Refusal> {
         return Err(Refusal::new(ErrorKind::Unavailable, message));
     }
     let terms = snapshot.terms();
+    let removing = |one: &Candidate| one.held.is_some_and(|held| held.is_marker);
+    if terms.is_frozen && snapshot.candidates.iter().any(removing) {
+        let message = "the installation is frozen, and the agent was told before to remove a stack; ask again when the freeze ended";
+        return Err(Refusal::new(ErrorKind::Unavailable, message));
+    }
     let erased = |one: &Candidate| {
         let held = one.held.filter(|held| held.is_erased);
         held.is_some_and(|held| offer(one, terms) == Offer::Object(held.id))

@@ -20,12 +20,14 @@ pub struct Pair {
     pub agent: AgentLine,
     pub stack: StackLine,
     pub legs: Legs,
-    /// The newest object for all agents that nobody withdrew.
+    /// The newest object for all agents that nobody withdrew, or what it is for this one.
     pub newest: Option<ObjectLine>,
     /// What the agent was offered last, unless it reported that it removed it.
     pub held: Option<HeldLine>,
     /// A roll-out of the stack has not reached the agent.
     pub is_outside: bool,
+    /// Why the newest object cannot be rendered for the agent, and since when.
+    pub problem: Option<(String, Timestamp)>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -136,13 +138,19 @@ impl Progress {
 
 /// `None` if they have nothing to do with each other any more.
 pub fn progress(pair: &Pair, is_frozen: bool, now: Timestamp) -> Option<Progress> {
-    let Pair { agent, stack, legs, newest, held, is_outside } = pair;
+    let Pair { agent, stack, legs, newest, held, is_outside, problem } = pair;
     let is_live = stack.deleted_at.is_none();
     let wanted = newest.filter(|newest| is_live && legs.is_associated() && !newest.is_marker);
     // Why it does not go on by itself at this time.
     let outside = || (*is_outside && wanted.is_some()).then(|| ROLLED_OUT.to_owned());
     let frozen = || is_frozen.then(|| FROZEN.to_owned());
     let held_up = || agent.inactivity(now).or_else(frozen).or_else(outside);
+    if let (Some(_), Some((problem, since))) = (wanted, problem) {
+        let has = held.as_ref().filter(|held| !held.object.is_marker);
+        let has = has.map(|held| format!("; it keeps object {}", held.object.sequence));
+        let why = format!("{problem}{}", has.unwrap_or_default());
+        return Some(Progress::new(ProgressState::Failed, *since, Some(why)));
+    }
     match (wanted, held) {
         (Some(wanted), Some(held)) if held.object.id == wanted.id => Some(delivered(held, held_up)),
         (Some(wanted), Some(held)) => {
@@ -270,6 +278,7 @@ mod tests {
     use crate::fixtures::fleet::{mk_agent, mk_stack};
     use crate::fixtures::uuid;
     use crate::fleet::offer::{Candidate, ObjectFact, Offer, Terms, offer};
+    use crate::fleet::per_agent::Rendered;
 
     fn object(number: i64, is_marker: bool) -> ObjectLine {
         let id = DeploymentObjectId::new(uuid(u128::try_from(number).unwrap()));
@@ -308,12 +317,27 @@ mod tests {
             newest: Some(object(2, false)),
             held: Some(mk_held(object(2, false), Some(ReportStatus::Success))),
             is_outside: false,
+            problem: None,
         }
     }
 
     fn state_and_why(pair: &Pair) -> (ProgressState, String) {
         let found = progress(pair, false, at(1_000)).unwrap();
         (found.state, found.why.unwrap_or_default())
+    }
+
+    #[test]
+    fn what_cannot_be_rendered_for_an_agent_says_why() {
+        let problem = Some(("parameter `site` is missing".to_owned(), at(900)));
+        let behind = Pair { problem, held: Some(mk_held(object(1, false), None)), ..pair() };
+        let (state, why) = state_and_why(&behind);
+        assert_eq!(state, ProgressState::Failed);
+        assert!(why.contains("`site`") && why.contains("keeps object 1"), "{why}");
+        let (_, why) = state_and_why(&Pair { held: None, ..behind.clone() });
+        assert!(!why.contains("keeps"), "{why}");
+        let gone = StackLine { deleted_at: Some(at(900)), ..pair().stack };
+        let (state, _) = state_and_why(&Pair { stack: gone, ..behind });
+        assert_eq!(state, ProgressState::Removing);
     }
 
     #[test]
@@ -424,6 +448,7 @@ mod tests {
                 legs,
                 last_sequence: 9,
                 newest: newest.map(fact),
+                rendered: Rendered::NotNeeded,
                 held: pair.held.as_ref().map(|held| fact(held.object)),
                 in_rollout: None,
             };

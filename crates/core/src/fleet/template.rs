@@ -14,6 +14,7 @@ use crate::error::{ErrorKind, Refusal};
 use crate::fleet::content::CONTENT_MAX;
 use crate::fleet::event::{Announced, Happened};
 use crate::fleet::generator::Generator;
+use crate::fleet::per_agent;
 use crate::fleet::tags::{Annotation, Label};
 use crate::fleet::{FleetName, FleetWrite};
 use crate::ids::{DeletionId, GeneratorId, ProjectId, Revision, TemplateId};
@@ -61,7 +62,9 @@ impl TemplateText {
         }
         let schema = document("parameters_schema", parameters_schema, SCHEMA_MAX)?;
         let text = Self { content, parameters_schema: schema };
-        text.schema()?;
+        let schema = text.schema()?;
+        per_agent::check(schema.document())
+            .map_err(|problem| Refusal::invalid("parameters_schema", problem))?;
         Ok(text)
     }
 

@@ -7,6 +7,7 @@ use crate::fleet::generator::Generator;
 use crate::fleet::links::{Registration, Target};
 use crate::fleet::object::{DeploymentObject, NewObject};
 use crate::fleet::offer::Offered;
+use crate::fleet::per_agent::Rendering;
 use crate::fleet::prune::PruneConfirmed;
 use crate::fleet::stack::Stack;
 use crate::fleet::tags::{Annotation, Label};
@@ -47,6 +48,8 @@ pub enum FleetWrite {
     TargetRemove(Uuid),
     /// What an agent is offered from now on, as far as it is not what it was offered last.
     Offer(Vec<Offered>),
+    /// What objects are for one agent.
+    Renderings(Vec<Rendering>),
     PruneConfirm(PruneConfirmed),
 }
 

@@ -1,13 +1,19 @@
-//! Purging a deletion by hand.
+//! Purging a deletion, or those that fit, by hand.
 
 use axum::Json;
 use axum::http::StatusCode;
-use slipway_app::deletion::purge::{PurgeOptions, PurgeReport, purge};
-use slipway_core::ids::DeletionId;
-use slipway_wire::deletion::{Purge, PurgeDeletion, PurgeReason, PurgeRows};
+use slipway_app::deletion::purge::{PurgeFilter, PurgeOptions, PurgeReport, purge, purge_many};
+use slipway_core::deletion::purge::Withheld;
+use slipway_core::deletion::record::Deletion;
+use slipway_core::error::Refusal;
+use slipway_core::ids::{DeletionId, GeneratorId};
+use slipway_core::subject::SubjectKind;
+use slipway_wire::deletion::{
+    Purge, PurgeDeletion, PurgeDeletions, PurgeReason, PurgeRows, PurgedDeletion, PurgedDeletions,
+};
 
 use super::deletions::member;
-use crate::request::{Answered, Body, Call, Id, located};
+use crate::request::{Answered, Body, Call, Id, Untagged, located};
 
 /// 200 with a count; 202 if the purge began.
 pub(super) async fn request(
@@ -26,8 +32,46 @@ pub(super) async fn request(
     Ok(located(status, format!("/api/v1/deletions/{id}"), Json(document(report))))
 }
 
+/// Counts the deletions that fit; with force, purges them.
+pub(super) async fn request_many(
+    call: Call,
+    Body(body): Body<PurgeDeletions>,
+) -> Untagged<PurgedDeletions> {
+    let parse_generator = |text: &str| {
+        text.parse::<GeneratorId>().map_err(|error| Refusal::from(error).at("generator"))
+    };
+    let parse_kind = |text| SubjectKind::parse_field("kind", text);
+    let filter = PurgeFilter {
+        project: body.project,
+        generator: body.generator.as_deref().map(parse_generator).transpose()?,
+        kind: body.kind.as_deref().map(parse_kind).transpose()?,
+        name_prefix: body.name_prefix,
+        label: body.label,
+    };
+    let options = PurgeOptions {
+        force: body.force,
+        reason: body.reason.as_deref(),
+        despite_protection: body.despite_protection,
+        now: body.now,
+    };
+    let many = purge_many(&call.context, &call.caller, &filter, options).await?;
+    let shown = |(deletion, why): (Deletion, Vec<Withheld>)| PurgedDeletion {
+        deletion_id: deletion.id.to_string(),
+        kind: deletion.target.kind.to_string(),
+        target: Some(deletion.name).filter(|name| !name.is_empty()),
+        withheld: withheld(why),
+    };
+    let deletions = many.sample.into_iter().map(shown).collect();
+    Ok(Json(PurgedDeletions { found: many.found, begun: many.begun, deletions }))
+}
+
+fn withheld(reasons: Vec<Withheld>) -> Vec<PurgeReason> {
+    let reason = |one: Withheld| PurgeReason { code: one.code.to_owned(), message: one.message };
+    reasons.into_iter().map(reason).collect()
+}
+
 fn document(report: PurgeReport) -> Purge {
-    let PurgeReport { deletion, counts, sample, withheld } = report;
+    let PurgeReport { deletion, counts, sample, withheld: reasons } = report;
     Purge {
         deletion_id: deletion.id.to_string(),
         kind: deletion.target.kind.to_string(),
@@ -39,9 +83,6 @@ fn document(report: PurgeReport) -> Purge {
             .map(|(table, rows)| PurgeRows { table: table.to_owned(), rows })
             .collect(),
         sample: sample.shown.into_iter().map(member).collect(),
-        withheld: withheld
-            .into_iter()
-            .map(|one| PurgeReason { code: one.code.to_owned(), message: one.message })
-            .collect(),
+        withheld: withheld(reasons),
     }
 }

@@ -5,7 +5,9 @@ use slipway_wire::deletion::plan::{self, ApprovePlan, PlanDeletion};
 use slipway_wire::deletion::{
     Brake, CancelDeletion, Deletion, LiftProtection, Protect, Protection, ReleaseBrake,
 };
-use slipway_wire::deletion::{DeletionSetting, Purge, PurgeDeletion, SetDeletionSetting};
+use slipway_wire::deletion::{
+    DeletionSetting, Purge, PurgeDeletion, PurgeDeletions, PurgedDeletions, SetDeletionSetting,
+};
 use slipway_wire::deletion::{Leak, LeakReason, LeakScan, Restore, RestoreDeletion};
 
 use super::{brakes, deletions, leaks, plans, protections, purges, report, restore, settings};
@@ -31,6 +33,8 @@ pub(crate) fn rows() -> Vec<Route> {
             .body::<RestoreDeletion>().one::<Restore>(),
         post  ("/deletions/{id}/purge", DeletionPurge, purges::request, "Count what a purge would remove; with force, purge")
             .body::<PurgeDeletion>().one::<Purge>().statuses(&[200, 202]),
+        post  ("/deletion-purges",    DeletionPurge, purges::request_many, "Count the deletions that a purge of many would take, such as those of test data; with force, purge them")
+            .body::<PurgeDeletions>().one::<PurgedDeletions>(),
         get   ("/deletion-settings",  DeletionSettingsRead, settings::list, "List the settings of deletions").all::<DeletionSetting>(),
         put   ("/deletion-settings/{project}/{kind}", DeletionSettingsSet, settings::set, "Set grace, retention, approval and purge protection of a project and kind")
             .body::<SetDeletionSetting>().one::<DeletionSetting>(),

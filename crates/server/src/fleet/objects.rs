@@ -117,6 +117,7 @@ pub(super) fn document(object: &object::DeploymentObject) -> DeploymentObject {
         id: object.id.to_string(),
         is_deletion_marker: object.is_marker,
         keep: object.keeps,
+        per_agent: object.per_agent.is_some(),
         sequence_id: object.sequence,
         stack_id: object.stack_id.to_string(),
         submitted_at: object.submitted_at.to_string(),

@@ -6,6 +6,7 @@ use axum::Json;
 use axum::http::header::{ETAG, IF_NONE_MATCH};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
+use slipway_app::access::authenticate;
 use slipway_app::fleet::{offers, overview};
 use slipway_core::error::Refusal;
 use slipway_core::ids::AgentId;
@@ -13,7 +14,7 @@ use slipway_wire::fleet::Stack;
 use tokio::time::{Instant, timeout_at};
 
 use super::objects::document;
-use crate::request::{Answered, Call, Documented as _, Id, Untagged};
+use crate::request::{Answered, Call, Documented as _, Id, Untagged, bearer};
 
 /// The longest time that an answer is held back while nothing changed, in seconds.
 pub(crate) const WAIT_MAX: u64 = 30;
@@ -33,12 +34,13 @@ pub(super) async fn target_state(
     }
     let until = Instant::now() + wait(&call)?;
     let known = headers.get(IF_NONE_MATCH).and_then(|value| value.to_str().ok());
+    let mut caller = call.caller;
     loop {
         // Registered before the read, so that a change during it is not missed.
         let changed = call.context.wakes.offers.notified();
         tokio::pin!(changed);
         changed.as_mut().enable();
-        let offer = offers::offer(&call.context, &call.caller, agent).await?;
+        let offer = offers::offer(&call.context, &caller, agent).await?;
         let tag = format!("\"{}\"", offer.tag());
         if known.is_none_or(|known| !names(known, &tag)) {
             let objects = offer.objects(&call.context).await?;
@@ -50,6 +52,9 @@ pub(super) async fn target_state(
         }
         // Either way it looks again.
         let _ = timeout_at(until.min(Instant::now() + INTERVAL), changed).await;
+        // The key may have been withdrawn meanwhile.
+        let key = bearer(&headers).unwrap_or_default();
+        caller = authenticate::api_key(&call.context, key, &caller.correlation_id).await?;
     }
 }
 

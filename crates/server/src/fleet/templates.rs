@@ -6,7 +6,7 @@ use slipway_app::fleet::templates::{self, CreateTemplate};
 use slipway_app::ports::store::Page;
 use slipway_core::error::Refusal;
 use slipway_core::fleet::template;
-use slipway_core::ids::{GeneratorId, StackId, TemplateId};
+use slipway_core::ids::{AgentId, GeneratorId, StackId, TemplateId};
 use slipway_wire::fleet::{
     CreateTemplateRequest, RenderTemplate, RenderedTemplate, StackTemplate,
     TemplateInstantiationRequest, UpdateTemplateRequest,
@@ -92,8 +92,13 @@ pub(super) async fn render(
     Id(id): Id<TemplateId>,
     Body(body): Body<RenderTemplate>,
 ) -> Untagged<RenderedTemplate> {
-    let parameters = &body.parameters;
-    let yaml_content = templates::render(&call.context, &call.caller, id, parameters).await?;
+    let agent = body
+        .agent_id
+        .as_deref()
+        .map(|text| text.parse::<AgentId>().map_err(|error| Refusal::from(error).at("agent_id")));
+    let agent = agent.transpose()?;
+    let (context, caller) = (&call.context, &call.caller);
+    let yaml_content = templates::render(context, caller, id, &body.parameters, agent).await?;
     Ok(Json(RenderedTemplate { yaml_content }))
 }
 

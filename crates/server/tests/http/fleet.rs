@@ -511,6 +511,22 @@ async fn offers(fleet: &Fleet) {
         async { fleet.ask(&pak, "DELETE /deployment-objects/{id}", &[&object], None).await };
     let (changed, withdrawn) = tokio::join!(waiting, withdraw);
     assert_eq!((changed.status.as_u16(), withdrawn.status.as_u16()), (200, 204), "{changed:?}");
+    // A key that is replaced while its agent waits is refused with the next answer.
+    let (other, old) = fleet.agent("waits", &[&generator]).await;
+    let label = Some(json!({ "agent_id": other, "label": "offered" }));
+    fleet.expect(201, KEY, "POST /agents/{id}/labels", &[&other], label).await;
+    let tag = fleet.ask(&old, STATE, &[&other], None).await.header("etag").to_owned();
+    let waiting = async {
+        let row = format!("{STATE}?wait=30");
+        fleet.send(&old, &row, &[&other], &[("if-none-match", &tag)], String::new()).await
+    };
+    let replace = async {
+        fleet.expect(200, KEY, "POST /agents/{id}/rotate-pak", &[&other], None).await;
+        let stack = newest[0]["stack_id"].as_str().unwrap();
+        fleet.submit(&pak, stack, "newer").await
+    };
+    let (refused, _) = tokio::join!(waiting, replace);
+    refused.refused(401, "unauthenticated");
 
     let offered = fleet.target_state(&key, &agent).await;
     let object = id(&offered[0]);

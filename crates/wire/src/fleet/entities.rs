@@ -121,6 +121,10 @@ pub struct DeploymentObject {
     /// Of a marker: let go of the objects instead of deleting them. Left out if it is false.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub keep: bool,
+    /// The content is the text of a template, of which each agent is offered its own rendering.
+    /// Left out if it is false.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub per_agent: bool,
     pub sequence_id: i64,
     pub stack_id: String,
     pub submitted_at: String,

@@ -266,6 +266,9 @@ pub struct UpdateStack {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct RenderTemplate {
     pub parameters: Value,
+    /// The agent whose labels and annotations give what is not in `parameters`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_id: Option<String>,
 }
 
 /// What a template makes.

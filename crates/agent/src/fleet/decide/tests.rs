@@ -14,6 +14,7 @@ fn mk_object(stack: &str, number: i64) -> DeploymentObject {
         id: format!("{stack}-{number}"),
         is_deletion_marker: false,
         keep: false,
+        per_agent: false,
         sequence_id: number,
         stack_id: stack.to_owned(),
         submitted_at: time.clone(),

@@ -9,6 +9,7 @@ use slipway_core::fleet::object::DeploymentObject;
 use slipway_core::ids::{AgentId, DeletionId, DeploymentObjectId, GeneratorId, StackId};
 use slipway_core::precondition::Expected;
 
+use super::differing::Placeholders;
 use crate::access::authorise::Caller;
 use crate::deletion::request::DeleteOptions;
 use crate::deletion::restore::{self, RestoreOptions, Restored};
@@ -44,6 +45,12 @@ pub(super) fn refused<T: std::fmt::Debug>(outcome: Result<T, Error>) -> ErrorKin
 impl Client {
     pub(super) fn new(world: &World) -> Self {
         Self { context: context(world.store.clone()), names: Arc::default() }
+    }
+
+    /// The same, with templates.
+    pub(super) fn with_templates(&self) -> Self {
+        let context = Context { templates: Arc::new(Placeholders), ..self.context.clone() };
+        Self { context, ..self.clone() }
     }
 
     pub(super) fn name(&self, what: &str) -> String {

@@ -124,7 +124,7 @@ pub(super) async fn keep_waits_with_the_grace(client: &Client) {
     assert_eq!(own.expect("it").state, DeletionState::Cancelled);
 }
 
-fn now(reason: &str) -> PurgeOptions<'_> {
+pub(super) fn now(reason: &str) -> PurgeOptions<'_> {
     PurgeOptions { reason: Some(reason), now: true, ..PurgeOptions::default() }
 }
 

@@ -2,6 +2,7 @@
 
 mod client;
 mod deleting;
+mod differing;
 mod explaining;
 mod idle;
 mod leaving;

@@ -5,19 +5,22 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde_json::json;
 use slipway_core::ErrorKind;
 use slipway_core::deletion::record::DeletionState;
-use slipway_core::ids::{AgentId, DeletionId, GeneratorId, StackId};
+use slipway_core::fleet::object::DeploymentObject;
+use slipway_core::ids::{AgentId, DeletionId, GeneratorId, StackId, TemplateId};
 use slipway_core::precondition::Expected;
 use slipway_core::rollouts::record::{RolloutState, Strategy};
 use slipway_core::subject::SubjectKind;
 
-use super::client::{Client, admin};
+use super::client::{Client, admin, content};
 use super::leaving::{batches, heartbeat};
 use crate::deletion::port::DeletionFilter;
 use crate::deletion::purge::{PurgeOptions, purge};
 use crate::deletion::request::DeleteOptions;
-use crate::fleet::{agents, generators, links, objects, offers, stacks};
+use crate::fleet::templates::CreateTemplate;
+use crate::fleet::{agents, generators, links, objects, offers, stacks, tags, templates};
 use crate::ports::Stores;
 use crate::ports::store::Page;
 use crate::rollouts::control;
@@ -29,7 +32,7 @@ const MOVES: u32 = 120;
 
 /// Runs one sequence for each of these seeds; on a store that nobody else uses.
 pub async fn fleet_model(stores: Stores, seeds: &[u64], dice: impl Fn(u64) -> Dice) {
-    let client = Client::new(&World::new(stores).await);
+    let client = Client::new(&World::new(stores).await).with_templates();
     for seed in seeds {
         let mut model = Model::new(&client, *seed, dice(*seed)).await;
         for number in 0..MOVES {
@@ -47,6 +50,8 @@ struct Agent {
     deletion: Option<DeletionId>,
     /// What is deployed on its cluster, by stack.
     cluster: BTreeMap<StackId, String>,
+    /// The value of its annotation.
+    site: Option<String>,
 }
 
 struct Model<'a> {
@@ -60,10 +65,21 @@ struct Model<'a> {
     targets: BTreeSet<(AgentId, StackId)>,
     registered: BTreeSet<(AgentId, GeneratorId)>,
     submitted: u32,
+    template: TemplateId,
 }
 
 impl<'a> Model<'a> {
     async fn new(client: &'a Client, seed: u64, dice: Dice) -> Self {
+        let schema = json!({ "properties": {
+            "site": { "default": "none", "x-agent-annotation": "site" },
+        } });
+        let input = CreateTemplate {
+            name: client.name("template"),
+            content: content("{{ site }}-{{ value }}"),
+            parameters_schema: schema.to_string(),
+            ..CreateTemplate::default()
+        };
+        let template = templates::create(&client.context, &admin(), input, None).await;
         let mut model = Self {
             client,
             seed,
@@ -75,6 +91,7 @@ impl<'a> Model<'a> {
             targets: BTreeSet::new(),
             registered: BTreeSet::new(),
             submitted: 0,
+            template: template.expect("a template"),
         };
         for index in 0..2 {
             let generator = client.generator().await;
@@ -86,7 +103,8 @@ impl<'a> Model<'a> {
         for _ in 0..3 {
             let id = client.agent().await;
             heartbeat(client, id, &["keep"]).await;
-            let agent = Agent { id, is_online: true, deletion: None, cluster: BTreeMap::new() };
+            let cluster = BTreeMap::new();
+            let agent = Agent { id, is_online: true, deletion: None, cluster, site: None };
             model.agents.push(agent);
         }
         model
@@ -103,11 +121,16 @@ impl<'a> Model<'a> {
         let (at, of) = (self.roll(self.stacks.len()), self.roll(self.agents.len()));
         let (stack, index) = self.stacks[at];
         let (generator, agent) = (self.generators[index], self.agents[of].id);
-        match self.roll(22) {
+        match self.roll(23) {
             0..=3 => {
                 self.submitted += 1;
                 let value = format!("v{}", self.submitted);
-                self.client.submit(stack, &value).await.ok();
+                if self.roll(3) == 0 {
+                    let of = (self.template, &json!({ "value": value }));
+                    templates::instantiate(context, &who, stack, of, None).await.ok();
+                } else {
+                    self.client.submit(stack, &value).await.ok();
+                }
                 "a submission"
             }
             4 => {
@@ -191,6 +214,17 @@ impl<'a> Model<'a> {
                     }
                 }
                 "the deletion of an agent"
+            }
+            20 => {
+                let site = format!("s{}", self.roll(3));
+                let owner = agent.into();
+                if tags::remove_annotation(context, &who, owner, "site").await.is_ok() {
+                    self.agents[of].site = None;
+                }
+                if tags::add_annotation(context, &who, owner, ("site", &site)).await.is_ok() {
+                    self.agents[of].site = Some(site);
+                }
+                "an annotation"
             }
             19 => {
                 self.client.pass().await;
@@ -296,7 +330,7 @@ impl<'a> Model<'a> {
                 let page = Page { after: None, limit: 1_000 };
                 let all = objects::list(context, &admin(), *stack, page).await.expect("a list");
                 let newest = all.last().filter(|newest| !newest.is_marker);
-                desired.extend(newest.map(|newest| (*stack, newest.content.clone())));
+                desired.extend(newest.map(|newest| (*stack, deployed(newest, agent))));
             }
             assert_eq!(agent.cluster, desired, "seed {}: agent {}", self.seed, agent.id);
         }
@@ -313,4 +347,12 @@ impl<'a> Model<'a> {
             }
         }
     }
+}
+
+/// What an agent has of an object.
+fn deployed(object: &DeploymentObject, agent: &Agent) -> String {
+    let Some(per_agent) = &object.per_agent else { return object.content.clone() };
+    let value = per_agent.parameters["value"].as_str().unwrap_or_default();
+    let site = agent.site.as_deref().unwrap_or("none");
+    content(&format!("{site}-{value}"))
 }

@@ -12,7 +12,7 @@ use slipway_core::time::Timestamp;
 
 use super::client::{Client, admin, refused};
 use crate::fleet::reports::SubmitHealth;
-use crate::fleet::{agents, links, objects, reports, tags};
+use crate::fleet::{agents, links, objects, offers, reports, tags};
 use crate::operations::control;
 use crate::ports::store::Page;
 
@@ -210,5 +210,14 @@ pub(super) async fn while_frozen_an_agent_is_offered_what_it_has(client: &Client
     let offered = client.poll(agent).await;
     assert_eq!(offered.len(), 2);
     assert!(offered.iter().any(|one| one.id == newer));
-    assert!(offered.iter().any(|one| one.is_marker && one.stack_id == gone));
+    let marker = offered.iter().find(|one| one.is_marker && one.stack_id == gone);
+    let marker = marker.expect("it is told to remove it").id;
+
+    // Told before the freeze, it is offered neither the marker nor an answer without it.
+    control::freeze(context, &admin(), day, "another incident").await.expect("a freeze");
+    let none = offers::target_state(context, &admin(), agent).await;
+    assert_eq!(refused(none), ErrorKind::Unavailable);
+    client.report(agent, marker, "SUCCESS").await.expect("what it did before is told");
+    assert_eq!(client.offered(agent).await, [newer], "and the rest is as it was");
+    control::unfreeze(context, &admin(), "it is over").await.expect("an end");
 }

@@ -1,7 +1,7 @@
 //! All cases of Fleet, in the order in which they run.
 
 use super::client::Client;
-use super::{deleting, explaining, leaving, offering, races, rolling, things};
+use super::{deleting, differing, explaining, leaving, offering, races, rolling, things};
 use crate::ports::Stores;
 use crate::testing::world::World;
 
@@ -35,6 +35,9 @@ pub async fn fleet(stores: Stores) {
     Box::pin(rolling::a_failure_pauses_it_and_it_goes_back(&client)).await;
     Box::pin(rolling::what_ends_a_rollout(&client)).await;
     rolling::members_that_leave_or_fail_later(&client).await;
+    Box::pin(differing::each_agent_is_offered_its_own_rendering(&client)).await;
+    Box::pin(differing::renderings_go_and_come_back_with_their_object(&client)).await;
+    Box::pin(differing::a_rollout_stops_where_nothing_can_be_rendered(&client)).await;
     leaving::a_restored_database_lifts_numbers(&client).await;
     Box::pin(explaining::an_explanation_says_who_has_what_and_why_not(&client)).await;
     offering::while_frozen_an_agent_is_offered_what_it_has(&client).await;

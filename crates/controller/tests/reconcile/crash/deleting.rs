@@ -84,7 +84,7 @@ pub(super) async fn approved(plane: &mut Plane<'_>, handle: &str) -> Vec<Filling
 
 impl Plane<'_> {
     /// Asks for the purge, and runs the loop over deletions until it is over.
-    async fn purge(&mut self, id: DeletionId) {
+    pub(super) async fn purge(&mut self, id: DeletionId) {
         let world = self.world;
         let options = PurgeOptions { force: true, reason: Some("a wish"), ..Default::default() };
         self.request(async |life| purge(&life.context, &world.caller, id, options).await.map(drop))

@@ -15,6 +15,7 @@
 mod applying;
 mod checks;
 mod deleting;
+mod delivering;
 mod fate;
 mod journal;
 mod matrix;

@@ -38,6 +38,7 @@ fn unaudited(write: &Write) -> Option<&'static str> {
         Write::Deletion(DeletionWrite::LeakInsert(_)) => Some("leak"),
         Write::Deletion(DeletionWrite::PlanInsert(_)) => Some("plan"),
         Write::Rollouts(_) => Some("rollout members"),
+        Write::Fleet(_) => Some("offer"),
         _ => None,
     }
 }

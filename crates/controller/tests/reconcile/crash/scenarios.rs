@@ -10,6 +10,7 @@ use slipway_core::precondition::Expected;
 
 use super::applying;
 use super::deleting;
+use super::delivering;
 use super::plane::Plane;
 use super::raw::Raw;
 use super::{rolling, surging};
@@ -38,6 +39,7 @@ pub(super) enum Scenario {
     Cancelled,
     Purged,
     Approved,
+    Delivered,
     LateApply,
     TwoAtOnce,
 }
@@ -72,7 +74,7 @@ pub(super) const NEVER_CAME: &[&str] = &["Requested", "Deleting", "Deleted"];
 const FAILED_AND_WENT: &[&str] = &["Requested", "Failed", "Deleting", "Deleted"];
 
 impl Scenario {
-    pub(super) const ALL: [Self; 23] = [
+    pub(super) const ALL: [Self; 24] = [
         Self::Provisioning,
         Self::Enrolment,
         Self::Teardown,
@@ -94,6 +96,7 @@ impl Scenario {
         Self::Cancelled,
         Self::Purged,
         Self::Approved,
+        Self::Delivered,
         Self::LateApply,
         Self::TwoAtOnce,
     ];
@@ -206,6 +209,16 @@ impl Scenario {
                 "commit:plan.approve/after",
                 "commit:Enrolling→Deregistering+resource.delete/after",
             ],
+            Self::Delivered => &[
+                "commit:stack.submit/before",
+                "commit:stack.submit/after",
+                "commit:offer/before",
+                "commit:offer/after",
+                "commit:report/after",
+                "commit:stack/after",
+                "commit:generator/before",
+                "commit:generator/after",
+            ],
             Self::LateApply => &[
                 "commit:provisioned_resource.leak_found/after",
                 "action:delete/before",
@@ -228,6 +241,7 @@ impl Scenario {
                 | Self::Cancelled
                 | Self::Purged
                 | Self::Approved
+                | Self::Delivered
         )
     }
 
@@ -273,6 +287,7 @@ impl Scenario {
             Self::Cancelled => return deleting::cancelled(plane, handle).await,
             Self::Purged => return deleting::purged(plane, handle).await,
             Self::Approved => return deleting::approved(plane, handle).await,
+            Self::Delivered => return delivering::delivered(plane, handle).await,
             Self::TwoAtOnce => (two_at_once(plane, handle).await, Phase::Deleted, CAME_AND_WENT),
         };
         let mut fillings = Vec::new();

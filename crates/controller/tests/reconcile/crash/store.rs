@@ -43,9 +43,12 @@ use slipway_core::deletion::door::DoorInput;
 use slipway_core::deletion::restore::{Renames, RestoreSnapshot};
 use slipway_core::files::document::DocumentKind;
 use slipway_core::files::write::DeclaredObject;
+use slipway_core::fleet::object::ObjectSnapshot;
+use slipway_core::fleet::offer::OfferSnapshot;
+use slipway_core::fleet::report::{NewReport, Report};
 use slipway_core::ids::{
-    DeletionId, Partition, PlanId, ProjectId, ProvisionedResourceId, ResourceId, RolloutId,
-    SubscriptionId,
+    AgentId, DeletionId, DeploymentObjectId, Partition, PlanId, ProjectId, ProvisionedResourceId,
+    ResourceId, RolloutId, StackId, SubscriptionId,
 };
 use slipway_core::nodes::enrol::EnrolSnapshot;
 use slipway_core::nodes::token::SecretHash;
@@ -624,6 +627,50 @@ impl DeletionIntercept for FatedStore {
 }
 
 #[async_trait]
+impl FleetIntercept for FatedStore {
+    fn inner(&self) -> &dyn FleetStore {
+        &*self.inner.fleet
+    }
+
+    async fn enter(&self) {
+        self.fate.alive().await;
+    }
+
+    async fn decide_object(
+        &self,
+        stack: StackId,
+        object: Option<DeploymentObjectId>,
+        rule: &mut Rule<'_, ObjectSnapshot>,
+    ) -> Result<(), Error> {
+        self.fate.alive().await;
+        let mut passage = Passage::default();
+        let mut weighed = |snapshot: &_| passage.weigh(&self.fate, rule(snapshot)?);
+        let outcome = self.inner.fleet.decide_object(stack, object, &mut weighed).await;
+        self.conclude(passage, outcome).await
+    }
+
+    async fn decide_offer(
+        &self,
+        agent: AgentId,
+        rule: &mut Rule<'_, OfferSnapshot>,
+    ) -> Result<(), Error> {
+        self.fate.alive().await;
+        let mut passage = Passage::default();
+        let mut weighed = |snapshot: &_| passage.weigh(&self.fate, rule(snapshot)?);
+        let outcome = self.inner.fleet.decide_offer(agent, &mut weighed).await;
+        self.conclude(passage, outcome).await
+    }
+
+    async fn report_record(&self, report: &NewReport) -> Result<Option<Report>, Error> {
+        const NAME: &str = "commit:report";
+        self.before(NAME).await?;
+        let recorded = self.inner.fleet.report_record(report).await?;
+        self.after(NAME).await?;
+        Ok(recorded)
+    }
+}
+
+#[async_trait]
 impl RolloutIntercept for FatedStore {
     fn inner(&self) -> &dyn RolloutStore {
         &*self.inner.rollouts
@@ -653,7 +700,6 @@ impl RolloutIntercept for FatedStore {
 hand_on! {
     AccessIntercept, AccessStore, access;
     CatalogIntercept, CatalogStore, catalog;
-    FleetIntercept, FleetStore, fleet;
     OperationsIntercept, OperationsStore, operations;
     PlacementIntercept, PlacementStore, placement;
 }

@@ -27,13 +27,15 @@ fn candidate() -> Candidate {
         legs: ALL_LEGS,
         last_sequence: 7,
         newest: Some(object(2, false, false)),
+        rendered: Rendered::NotNeeded,
         held: Some(object(1, false, false)),
         in_rollout: None,
     }
 }
 
 fn snapshot(candidates: Vec<Candidate>) -> OfferSnapshot {
-    OfferSnapshot { now: at(1_000), mode: Mode::Acting, agent: Some(mk_agent()), candidates }
+    let agent = Some(mk_agent());
+    OfferSnapshot { now: at(1_000), mode: Mode::Acting, agent, tags: 0, candidates }
 }
 
 #[test]
@@ -104,6 +106,9 @@ fn only_an_agent_that_can_let_go_is_told_to() {
     let able = Terms { can_keep: true, ..Terms::default() };
     assert_eq!(offer(&there, able), Offer::Object(keeping.id));
     assert_eq!(offer(&Candidate { held: None, ..there }, Terms::default()), Offer::Nothing);
+    let own = object(4, true, true);
+    let told = Candidate { held: Some(own), ..there };
+    assert_eq!(offer(&told, Terms::default()), Offer::Object(own.id), "it was told to remove it");
 }
 
 /// What it has, or else what all had; never the newest while it is outside.
@@ -158,6 +163,39 @@ fn while_frozen_an_agent_is_offered_what_it_has() {
     assert_eq!(offer(&Candidate { held: None, ..there }, FROZEN), Offer::Nothing, "nothing new");
     let frozen = OfferSnapshot { mode: mk_frozen(), ..snapshot(vec![there, deleted]) };
     assert_eq!(unchanged(&frozen).unwrap().unwrap().len(), 2, "so nothing is written");
+}
+
+/// Nobody is offered the text of a template, and a rendering that fails removes nothing.
+#[test]
+fn of_content_that_differs_an_agent_is_offered_its_own() {
+    let (held, own) = (object(1, false, true), object(5, false, true));
+    let there = Candidate { rendered: Rendered::As(own.id), held: Some(held), ..candidate() };
+    assert_eq!(offer(&there, Terms::default()), Offer::Object(own.id));
+    for rendered in [Rendered::Missing, Rendered::Failed] {
+        let there = Candidate { rendered, ..there };
+        assert_eq!(offer(&there, Terms::default()), Offer::Object(held.id));
+        let first = Candidate { held: None, ..there };
+        assert_eq!(offer(&first, Terms::default()), Offer::Nothing);
+        let newest = there.newest.map(|newest| newest.id);
+        let wanted: Vec<_> = newest.into_iter().filter(|_| rendered == Rendered::Missing).collect();
+        assert_eq!(snapshot(vec![there]).missing(), wanted);
+        assert_eq!(snapshot(vec![Candidate { is_live: false, ..there }]).missing(), []);
+        let outside = Some(InRollout { may_take: false, settled: None });
+        assert_eq!(snapshot(vec![Candidate { in_rollout: outside, ..there }]).missing(), []);
+        let frozen = OfferSnapshot { mode: mk_frozen(), ..snapshot(vec![there]) };
+        assert_eq!(frozen.missing(), []);
+    }
+    let untargeted = Candidate { legs: Legs { has_target: false, ..ALL_LEGS }, ..there };
+    assert_eq!(offer(&untargeted, Terms::default()), Offer::Release, "it has content");
+}
+
+/// Whether the marker is there or not, the agent would go on removing.
+#[test]
+fn while_frozen_an_agent_that_removes_something_gets_no_offer() {
+    let told = Candidate { held: Some(object(3, true, true)), ..candidate() };
+    let frozen = OfferSnapshot { mode: mk_frozen(), ..snapshot(vec![candidate(), told]) };
+    assert_eq!(unchanged(&frozen).unwrap_err().kind, ErrorKind::Unavailable);
+    assert_eq!(decide(&frozen).unwrap_err().kind, ErrorKind::Unavailable);
 }
 
 #[test]

@@ -11,6 +11,7 @@ use crate::fixtures::fleet::mk_stack;
 use crate::fixtures::{at, mk_actor, uuid};
 use crate::fleet::object::{ObjectSnapshot, Submitted, submit};
 use crate::fleet::offer::{Candidate, InRollout, Legs, ObjectFact, Offer, Terms, offer};
+use crate::fleet::per_agent::Rendered;
 use crate::rollouts::RolloutsWrite;
 use crate::rollouts::next::{Observed, next};
 use crate::rollouts::record::Strategy as How;
@@ -225,6 +226,7 @@ impl Model {
             legs: Legs { is_registered: true, has_target: true, ..Legs::default() },
             last_sequence: self.stack.last_sequence,
             newest: self.newest().map(fact),
+            rendered: Rendered::NotNeeded,
             held: self.held.get(&id).copied().map(fact),
             in_rollout: self.in_rollout(id),
         };

@@ -46,4 +46,35 @@ pub(super) async fn works(fleet: &Fleet) {
     let made = fleet.expect(201, &pak, "POST /stacks/{id}/rollback", &[&stack], back).await;
     assert_eq!(made["yaml_checksum"], first["yaml_checksum"]);
     assert!(made["sequence_id"].as_i64() > first["sequence_id"].as_i64());
+    many(fleet, &generator, &pak).await;
+}
+
+/// Test data goes by the beginning of its names.
+async fn many(fleet: &Fleet, generator: &str, pak: &str) {
+    for name in ["e2e-1", "e2e-2", "other"] {
+        let stack = fleet.stack(pak, generator, name).await;
+        fleet.expect(204, pak, "DELETE /stacks/{id}", &[&stack], None).await;
+    }
+    // A count leaves no entry in the audit.
+    let purge = async |key: &str, body: Value| {
+        fleet.world.ask("POST", "/api/v1/deletion-purges", key, &body.to_string()).await
+    };
+    let body = json!({ "generator": generator, "name_prefix": "e2e-", "kind": "stack" });
+    let counted = purge(KEY, body.clone()).await.json();
+    assert_eq!((&counted["found"], &counted["begun"]), (&json!(2), &json!(0)), "{counted}");
+    assert_eq!(counted["deletions"][0]["withheld"], json!([]), "{counted}");
+    let mut force = body.clone();
+    force["force"] = json!(true);
+    assert_eq!(purge(KEY, force.clone()).await.refused(400, "invalid_input").unwrap(), "reason");
+    force["reason"] = json!("end of the tests");
+    purge(pak, force.clone()).await.refused(403, "forbidden");
+    let begun = purge(KEY, force.clone()).await.json();
+    assert_eq!((&begun["found"], &begun["begun"]), (&json!(2), &json!(2)), "{begun}");
+    assert_eq!(purge(KEY, body).await.json()["found"], 0, "they are not done any more");
+    let wide = json!({ "generator": generator });
+    assert_eq!(purge(KEY, wide).await.refused(400, "invalid_input").unwrap(), "name_prefix");
+    let anywhere = json!({ "name_prefix": "e2e-" });
+    assert_eq!(purge(KEY, anywhere).await.refused(400, "invalid_input").unwrap(), "project");
+    let unknown = json!({ "generator": "ci", "name_prefix": "e2e-" });
+    assert_eq!(purge(KEY, unknown).await.refused(400, "invalid_id").unwrap(), "generator");
 }

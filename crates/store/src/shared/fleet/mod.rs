@@ -15,6 +15,7 @@ pub(crate) mod port;
 pub(crate) mod progress;
 pub(crate) mod prunes;
 pub(crate) mod purge;
+pub(crate) mod renderings;
 pub(crate) mod reports;
 pub(crate) mod restore;
 pub(crate) mod rolling;

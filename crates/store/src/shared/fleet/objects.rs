@@ -23,7 +23,8 @@ use crate::id_list::IdList;
 macro_rules! select {
     () => {
         "SELECT o.id, o.stack_id, o.agent_id, o.sequence_id, o.yaml_content, o.yaml_checksum, \
-         o.is_deletion_marker, o.keeps, o.submitted_at, o.withdrawn_at, o.erased_at, s.deleted_at \
+         o.per_agent, o.is_deletion_marker, o.keeps, o.submitted_at, o.withdrawn_at, o.erased_at, \
+         s.deleted_at \
          FROM deployment_objects o JOIN stacks s ON s.id = o.stack_id "
     };
 }
@@ -36,6 +37,7 @@ fn read(row: &Row) -> Result<DeploymentObject, Fault> {
         sequence: rows::get(row, "sequence_id")?,
         content: rows::get(row, "yaml_content")?,
         checksum: rows::get(row, "yaml_checksum")?,
+        per_agent: rows::json_or_null(row, "per_agent")?,
         is_marker: rows::get::<i32>(row, "is_deletion_marker")? != 0,
         keeps: rows::get::<i32>(row, "keeps")? != 0,
         submitted_at: rows::time(row, "submitted_at")?,
@@ -178,9 +180,11 @@ async fn remaining(
 pub(crate) const INSERT: RowSet<DeploymentObject> = insert_rows!(plain, "deployment_objects", |row: &DeploymentObject| {
     id: uuid = row.id,
     stack_id: uuid = row.stack_id,
+    agent_id: uuid = row.agent_id,
     sequence_id: bigint = row.sequence,
     yaml_content: text = row.content,
     yaml_checksum: text = row.checksum,
+    per_agent: json = row.per_agent,
     is_deletion_marker: integer = i32::from(row.is_marker),
     submitted_at: time = row.submitted_at,
 });
@@ -192,10 +196,10 @@ pub(crate) async fn make(
 ) -> Result<(), Failure> {
     const MAKE: &str = concat!(
         "INSERT INTO deployment_objects (id, stack_id, agent_id, sequence_id, yaml_content, \
-         yaml_checksum, is_deletion_marker, keeps, submitted_at) \
+         yaml_checksum, per_agent, is_deletion_marker, keeps, submitted_at) \
          SELECT given.id, given.stack_id, given.agent_id, given.sequence_id, \
          coalesce(o.yaml_content, ''), coalesce(o.yaml_checksum, given.yaml_checksum), \
-         CASE WHEN o.id IS NULL THEN 1 ELSE 0 END, given.keeps, given.submitted_at FROM ",
+         o.per_agent, CASE WHEN o.id IS NULL THEN 1 ELSE 0 END, given.keeps, given.submitted_at FROM ",
         rows_from_json!(
             id: uuid, stack_id: uuid, agent_id: uuid, sequence_id: bigint, copy_of: uuid,
             yaml_checksum: text, keeps: integer, submitted_at: time
@@ -255,8 +259,8 @@ const PRUNED: u32 = 500;
 
 /// Removes the superseded objects of the next `limit` live stacks after this one, with what
 /// agents said about them. Kept are the `keep` newest, the newest content, which a withdrawal
-/// or a restore goes back to, what a roll-out goes back to, and whatever an agent was offered
-/// last.
+/// or a restore goes back to, what a roll-out goes back to, renderings of what is kept, and
+/// whatever an agent was offered last.
 pub(crate) async fn prune(
     connection: &mut Connection,
     (keep, after, limit): (u32, Option<StackId>, u32),
@@ -271,6 +275,7 @@ pub(crate) async fn prune(
         ") p WHERE (p.place > $2 OR p.agent_id IS NOT NULL) \
          AND NOT EXISTS (SELECT 1 FROM holdings h WHERE h.object_id = p.id) \
          AND NOT EXISTS (SELECT 1 FROM stacks s WHERE s.settled_object_id = p.id) \
+         AND NOT EXISTS (SELECT 1 FROM fleet_renderings f WHERE f.object_id = p.id) \
          AND NOT EXISTS (SELECT 1 FROM deployment_objects c WHERE c.id = p.id AND c.id = \
             (SELECT x.id FROM deployment_objects x WHERE x.stack_id = p.stack_id \
             AND x.agent_id IS NULL AND x.withdrawn_at IS NULL AND x.is_deletion_marker = 0 \
@@ -296,6 +301,7 @@ pub(crate) async fn prune(
     for statement in [
         sql!("DELETE FROM agent_reports WHERE object_id ", (one_of "$1")),
         sql!("DELETE FROM object_health WHERE object_id ", (one_of "$1")),
+        sql!("DELETE FROM fleet_renderings WHERE base_id ", (one_of "$1")),
         sql!("DELETE FROM deployment_objects WHERE id ", (one_of "$1")),
     ] {
         sqlx::query(statement).bind(found.clone()).execute(&mut *connection).await?;

@@ -6,6 +6,7 @@ use slipway_core::fleet::agent::Agent;
 use slipway_core::fleet::offer::{
     Candidate, Delivery, InRollout, Legs, ObjectFact, OfferSnapshot, Offered,
 };
+use slipway_core::fleet::per_agent::Rendered;
 use slipway_core::ids::{AgentId, DeletionId, DeploymentObjectId, StackId};
 use slipway_core::operations::control::Mode;
 use slipway_core::rollouts::record::MemberState;
@@ -36,6 +37,9 @@ const OFFER: &str = concat!(
         AND sa.owner_kind = 'stack' WHERE aa.owner_id = $1), \
      held AS (SELECT stack_id AS id, object_id FROM holdings \
         WHERE agent_id = $1 AND released_at IS NULL), \
+     rendered AS (SELECT f.base_id, f.object_id, CASE WHEN f.tags = g.tags THEN 16384 ELSE 0 END \
+        AS current FROM fleet_renderings f JOIN fleet_agents g ON g.id = f.agent_id \
+        WHERE f.agent_id = $1), \
      registered AS (SELECT generator_id FROM fleet_registrations WHERE agent_id = $1), \
      candidates AS (SELECT id FROM targeted UNION SELECT id FROM labelled \
         UNION SELECT id FROM annotated UNION SELECT id FROM held), \
@@ -51,14 +55,17 @@ const OFFER: &str = concat!(
         + CASE WHEN o.erased_at IS NULL THEN 0 ELSE 512 END \
         + CASE WHEN o.withdrawn_at IS NULL THEN 0 ELSE 1024 END \
         + CASE WHEN s.rollout_id IS NULL THEN 0 ELSE 2048 END \
-        + s.rolls_back * 4096 AS flags, z.id AS settled_id, m.state AS member \
+        + s.rolls_back * 4096 + CASE WHEN n.per_agent IS NULL THEN 0 ELSE 8192 END \
+        + coalesce(f.current, 0) AS flags, z.id AS settled_id, m.state AS member, \
+        f.object_id AS rendered_id \
         FROM candidates c JOIN stacks s ON s.id = c.id \
         LEFT JOIN deployment_objects n ON n.id = (SELECT x.id FROM deployment_objects x \
             WHERE x.stack_id = s.id AND x.agent_id IS NULL AND x.withdrawn_at IS NULL \
             ORDER BY x.sequence_id DESC LIMIT 1) \
         LEFT JOIN held h ON h.id = s.id LEFT JOIN deployment_objects o ON o.id = h.object_id \
         LEFT JOIN deployment_objects z ON z.id = s.settled_object_id \
-            AND z.withdrawn_at IS NULL AND z.erased_at IS NULL \
+            AND z.withdrawn_at IS NULL AND z.erased_at IS NULL AND z.per_agent IS NULL \
+        LEFT JOIN rendered f ON f.base_id = n.id \
         LEFT JOIN rollout_members m ON m.rollout_id = s.rollout_id AND m.subject_id = $1) \
      SELECT ",
     agent_columns!(),
@@ -69,18 +76,29 @@ const OFFER: &str = concat!(
     sql!("CASE WHEN newest_id IS NOT NULL THEN ", (uuid_text "newest_id"), " END, "),
     sql!("CASE WHEN held_id IS NOT NULL THEN ", (uuid_text "held_id"), " END, "),
     sql!("CASE WHEN settled_id IS NOT NULL THEN ", (uuid_text "settled_id"), " END, "),
+    sql!("CASE WHEN rendered_id IS NOT NULL THEN ", (uuid_text "rendered_id"), " END, "),
     "member)) FROM facts) ",
-    "AS candidates FROM control c LEFT JOIN fleet_agents a \
+    "AS candidates, a.tags FROM control c LEFT JOIN fleet_agents a \
      ON a.id = $1 AND a.deleted_at IS NULL WHERE c.singleton = 1"
 );
 
 /// A stack, the number of its last object, the flags of [`OFFER`], its newest object, the one
-/// that the agent holds, the one that all had, and where the agent stands in the roll-out.
+/// that the agent holds, the one that all had, what the newest is for the agent, and where the
+/// agent stands in the roll-out.
 #[derive(Deserialize)]
-struct CandidateRow(Uuid, i64, i64, Option<Uuid>, Option<Uuid>, Option<Uuid>, Option<String>);
+struct CandidateRow(
+    Uuid,
+    i64,
+    i64,
+    Option<Uuid>,
+    Option<Uuid>,
+    Option<Uuid>,
+    Option<Uuid>,
+    Option<String>,
+);
 
 fn candidate(row: CandidateRow) -> Result<Candidate, Fault> {
-    let CandidateRow(id, last_sequence, flags, newest, held, settled, member) = row;
+    let CandidateRow(id, last_sequence, flags, newest, held, settled, rendered, member) = row;
     let flag = |bit: i64| flags & bit != 0;
     let state = |text: String| {
         let problem = || format!("is `{text}`, which this version does not know");
@@ -109,6 +127,12 @@ fn candidate(row: CandidateRow) -> Result<Candidate, Fault> {
             is_erased: false,
             is_withdrawn: false,
         }),
+        rendered: match (flag(8192), flag(16384), rendered) {
+            (false, _, _) => Rendered::NotNeeded,
+            (true, false, _) => Rendered::Missing,
+            (true, true, None) => Rendered::Failed,
+            (true, true, Some(id)) => Rendered::As(DeploymentObjectId::new(id)),
+        },
         held: held.map(|id| ObjectFact {
             id: DeploymentObjectId::new(id),
             is_marker: flag(128),
@@ -133,10 +157,12 @@ pub(crate) async fn read(
         now,
         mode: Mode::at(now, freeze, observing),
         agent: None,
+        tags: 0,
         candidates: Vec::new(),
     };
     if row.try_get::<Option<Uuid>, _>("id")?.is_some() {
         snapshot.agent = Some(Agent::read(&row).map_err(corrupt)?);
+        snapshot.tags = row.try_get("tags")?;
         let found: Option<Json<Vec<CandidateRow>>> = row.try_get("candidates")?;
         let found = found.into_iter().flat_map(|Json(found)| found);
         let found = found.map(candidate).collect::<Result<_, _>>();

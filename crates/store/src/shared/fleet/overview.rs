@@ -25,12 +25,15 @@ macro_rules! desired {
             JOIN fleet_annotations aa ON aa.owner_id = c.id \
             JOIN fleet_annotations sa ON sa.key = aa.key AND sa.value = aa.value \
             AND sa.owner_kind = 'stack'), \
-         desired AS (SELECT p.agent_id, p.stack_id, (SELECT x.id FROM deployment_objects x \
+         newest AS (SELECT p.agent_id, p.stack_id, (SELECT x.id FROM deployment_objects x \
                 WHERE x.stack_id = s.id AND x.agent_id IS NULL AND x.withdrawn_at IS NULL \
                 ORDER BY x.sequence_id DESC LIMIT 1) AS object_id \
             FROM pairs p JOIN stacks s ON s.id = p.stack_id AND s.deleted_at IS NULL \
             JOIN fleet_registrations r \
-            ON r.agent_id = p.agent_id AND r.generator_id = s.generator_id) "
+            ON r.agent_id = p.agent_id AND r.generator_id = s.generator_id), \
+         desired AS (SELECT n.agent_id, n.stack_id, coalesce(f.object_id, n.object_id) \
+            AS object_id FROM newest n LEFT JOIN fleet_renderings f \
+            ON f.base_id = n.object_id AND f.agent_id = n.agent_id) "
     };
 }
 

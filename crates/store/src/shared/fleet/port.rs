@@ -10,6 +10,7 @@ use slipway_core::fleet::links::{Registration, RegistrationSnapshot, Target, Tar
 use slipway_core::fleet::object::{DeploymentObject, ObjectSnapshot};
 use slipway_core::fleet::offer::{Delivery, OfferSnapshot};
 use slipway_core::fleet::overview::{AgentOverview, ObjectHealthCount};
+use slipway_core::fleet::per_agent::RenderSnapshot;
 use slipway_core::fleet::progress::{Pair, StackCounts};
 use slipway_core::fleet::prune::{PruneRefusal, PruneSnapshot, RefusedPrune};
 use slipway_core::fleet::report::{NewReport, ObjectHealth, Report};
@@ -21,8 +22,8 @@ use slipway_core::subject::Subject;
 use uuid::Uuid;
 
 use super::{
-    Backend, agent, declared, links, objects, offers, overview, progress, prunes, reports, rolling,
-    tags,
+    Backend, agent, declared, links, objects, offers, overview, progress, prunes, renderings,
+    reports, rolling, tags,
 };
 
 port! {
@@ -126,6 +127,15 @@ port! {
             rule: &mut Rule<'_, OfferSnapshot>,
         ) -> Result<(), Error> {
             self.decided(offers::OfferOf(agent), rule).await
+        }
+
+        async fn decide_renderings(
+            &self,
+            agent: AgentId,
+            bases: &[DeploymentObjectId],
+            rule: &mut Rule<'_, RenderSnapshot>,
+        ) -> Result<(), Error> {
+            self.decided(renderings::RenderingsOf { agent, bases }, rule).await
         }
 
         async fn decide_prune(

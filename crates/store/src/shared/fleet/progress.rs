@@ -72,19 +72,21 @@ macro_rules! pairs {
                 CASE WHEN EXISTS (SELECT 1 FROM fleet_annotations aa JOIN fleet_annotations sa \
                     ON sa.key = aa.key AND sa.value = aa.value AND sa.owner_id = s.id \
                     WHERE aa.owner_id = a.id) THEN 1 ELSE 0 END AS annotated, \
-                n.id AS newest_id, n.sequence_id AS newest_sequence, \
+                coalesce(f.object_id, n.id) AS newest_id, n.sequence_id AS newest_sequence, \
                 n.is_deletion_marker AS newest_marker, n.keeps AS newest_keeps, \
                 n.submitted_at AS newest_at, \
                 o.id AS held_id, o.sequence_id AS held_sequence, \
                 o.is_deletion_marker AS held_marker, o.keeps AS held_keeps, \
                 o.submitted_at AS held_at, h.offered_at, \
                 p.event_type, p.status AS report_status, p.message, p.last_at, \
-                s.rollout_id, s.rolls_back, m.state AS member \
+                s.rollout_id, s.rolls_back, m.state AS member, \
+                CASE WHEN f.tags = a.tags THEN f.problem END AS problem, f.made_at \
              FROM pairs x JOIN fleet_agents a ON a.id = x.agent_id AND a.deleted_at IS NULL \
              JOIN stacks s ON s.id = x.stack_id AND s.project_id = a.project_id \
              LEFT JOIN deployment_objects n ON n.id = ",
             newest_of!("s.id"),
-            " LEFT JOIN holdings h ON h.agent_id = a.id AND h.stack_id = s.id \
+            " LEFT JOIN fleet_renderings f ON f.base_id = n.id AND f.agent_id = a.id \
+             LEFT JOIN holdings h ON h.agent_id = a.id AND h.stack_id = s.id \
                 AND h.released_at IS NULL \
              LEFT JOIN deployment_objects o ON o.id = h.object_id \
              LEFT JOIN rollout_members m ON m.rollout_id = s.rollout_id AND m.subject_id = a.id \
@@ -159,6 +161,10 @@ fn pair(row: &Row) -> Result<Pair, Fault> {
         newest: object(row, NEWEST)?,
         held,
         is_outside: rolls && !InRollout::takes(member, flag("rolls_back")?),
+        problem: match rows::get::<Option<String>>(row, "problem")? {
+            Some(problem) => Some((problem, rows::time(row, "made_at")?)),
+            None => None,
+        },
     })
 }
 
@@ -202,13 +208,14 @@ pub(crate) async fn counts(
 ) -> Result<Vec<StackCounts>, Failure> {
     let statement = concat!(
         "SELECT s.id AS stack_id, s.name AS stack, s.deleted_at, count(a.id) AS held, \
-         coalesce(sum(CASE WHEN a.id IS NOT NULL AND s.deleted_at IS NULL AND h.object_id = n.id \
-            AND n.is_deletion_marker = 0 THEN 1 ELSE 0 END), 0) AS newest, \
+         coalesce(sum(CASE WHEN a.id IS NOT NULL AND s.deleted_at IS NULL \
+            AND h.object_id = coalesce(f.object_id, n.id) AND n.is_deletion_marker = 0 THEN 1 ELSE 0 END), 0) AS newest, \
          coalesce(sum(CASE WHEN a.id IS NOT NULL AND p.status = 'FAILURE' THEN 1 ELSE 0 END), 0) \
             AS failed \
          FROM stacks s LEFT JOIN deployment_objects n ON n.id = ",
         newest_of!("s.id"),
         " LEFT JOIN holdings h ON h.stack_id = s.id AND h.released_at IS NULL \
+         LEFT JOIN fleet_renderings f ON f.base_id = n.id AND f.agent_id = h.agent_id \
          LEFT JOIN fleet_agents a ON a.id = h.agent_id AND a.deleted_at IS NULL \
          LEFT JOIN agent_reports p ON p.id = ",
         last_report!("h.agent_id", "h.object_id"),

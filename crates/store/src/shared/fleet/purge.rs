@@ -66,7 +66,7 @@ macro_rules! removed {
 
 /// Leaves before what they hang on, and what is in something before it. Every statement finds
 /// its rows by the deletion, so that they are the same for each kind of target.
-const LEAVES: [&str; 18] = [
+const LEAVES: [&str; 20] = [
     some_of!("agent_reports", "id", concat!("object_id IN ", objects!())),
     some_of!("agent_reports", "id", concat!("agent_id IN ", members!("fleet_agents"))),
     some_of!("object_health", "id", concat!("object_id IN ", objects!())),
@@ -84,6 +84,12 @@ const LEAVES: [&str; 18] = [
     some_of!("fleet_annotations", "id", concat!("owner_id IN ", stacks!())),
     some_of!("fleet_annotations", "id", concat!("owner_id IN ", members!("fleet_templates"))),
     some_of!("fleet_annotations", "id", concat!("owner_id IN ", members!("fleet_agents"))),
+    // Few rows for each object: one for each agent.
+    concat!("DELETE FROM fleet_renderings WHERE $2 = $2 AND base_id IN ", objects!()),
+    concat!(
+        "DELETE FROM fleet_renderings WHERE $2 = $2 AND agent_id IN ",
+        members!("fleet_agents")
+    ),
     some_of!("deployment_objects", "id", concat!("stack_id IN ", stacks!())),
     some_of!("deployment_objects", "id", concat!("agent_id IN ", members!("fleet_agents"))),
 ];
@@ -159,10 +165,10 @@ pub(crate) async fn erase(
     id: DeletionId,
     limit: u32,
 ) -> Result<u64, Failure> {
-    const ERASE: [&str; 4] = [
+    const ERASE: [&str; 5] = [
         sql!(
             "UPDATE deployment_objects SET yaml_content = '# erased', yaml_checksum = 'erased', \
-             erased_at = ",
+             per_agent = NULL, erased_at = ",
             now,
             " WHERE id IN (SELECT id FROM deployment_objects WHERE is_deletion_marker = 0 \
              AND erased_at IS NULL AND stack_id IN (SELECT id FROM stacks \
@@ -173,6 +179,8 @@ pub(crate) async fn erase(
          AND deleted_at IS NOT NULL AND template_content <> '' LIMIT $2)",
         some_of!("agent_reports", "id", concat!("object_id IN ", objects!())),
         some_of!("object_health", "id", concat!("object_id IN ", objects!())),
+        // What is wrong with it may quote it.
+        concat!("DELETE FROM fleet_renderings WHERE $2 = $2 AND base_id IN ", objects!()),
     ];
     if let Some((on, _)) = OVERWRITE {
         sqlx::query(on).execute(&mut *connection).await?;

@@ -73,8 +73,8 @@ pub(crate) async fn associated(
     Ok(found.iter().map(agent).collect::<Result<_, sqlx::Error>>()?)
 }
 
-/// What is known of these agents about the newest object of a stack. That something drifted is
-/// no word about the object.
+/// What is known of these agents about the newest object of a stack, or what it is for each of
+/// them. That something drifted is no word about the object; that it cannot be rendered is.
 pub(crate) async fn facts(
     connection: &mut Connection,
     (stack, agents): (StackId, &[AgentId]),
@@ -82,15 +82,18 @@ pub(crate) async fn facts(
     const FACTS: &str = concat!(
         "SELECT a.id, CASE WHEN a.deleted_at IS NULL AND ",
         is_associated!(),
-        " THEN 1 ELSE 0 END AS associated, p.status, p.message, p.last_at, h.status AS health \
+        " THEN 1 ELSE 0 END AS associated, p.status, p.message, p.last_at, h.status AS health, \
+         f.problem, f.made_at \
          FROM fleet_agents a \
          LEFT JOIN deployment_objects n ON n.id = (SELECT x.id FROM deployment_objects x \
             WHERE x.stack_id = $1 AND x.agent_id IS NULL AND x.withdrawn_at IS NULL \
             ORDER BY x.sequence_id DESC LIMIT 1) \
+         LEFT JOIN fleet_renderings f ON f.base_id = n.id AND f.agent_id = a.id \
          LEFT JOIN agent_reports p ON p.id = (SELECT x.id FROM agent_reports x \
-            WHERE x.agent_id = a.id AND x.object_id = n.id AND x.event_type <> 'DRIFT' \
-            ORDER BY x.last_at DESC, x.id DESC LIMIT 1) \
-         LEFT JOIN object_health h ON h.agent_id = a.id AND h.object_id = n.id WHERE a.id ",
+            WHERE x.agent_id = a.id AND x.object_id = coalesce(f.object_id, n.id) \
+            AND x.event_type <> 'DRIFT' ORDER BY x.last_at DESC, x.id DESC LIMIT 1) \
+         LEFT JOIN object_health h ON h.agent_id = a.id \
+            AND h.object_id = coalesce(f.object_id, n.id) WHERE a.id ",
         sql!((one_of "$2"))
     );
     let ids: IdList = agents.iter().copied().collect();
@@ -101,13 +104,19 @@ pub(crate) async fn facts(
 }
 
 fn fact(row: &Row) -> Result<MemberFact, Fault> {
-    let report = match rows::get::<Option<Micros>>(row, "last_at")? {
-        Some(at) => Some(LastReport {
+    let problem: Option<String> = rows::get(row, "problem")?;
+    let report = match (problem, rows::get::<Option<Micros>>(row, "last_at")?) {
+        (Some(problem), _) => Some(LastReport {
+            status: ReportStatus::Failure,
+            message: Some(problem),
+            at: rows::time(row, "made_at")?,
+        }),
+        (None, Some(at)) => Some(LastReport {
             status: rows::member(row, "status", ReportStatus::parse)?,
             message: rows::get(row, "message")?,
             at: at.into(),
         }),
-        None => None,
+        (None, None) => None,
     };
     let health = match rows::get::<Option<String>>(row, "health")? {
         Some(_) => Some(rows::member(row, "health", HealthStatus::parse)?),

@@ -8,7 +8,7 @@ use slipway_core::ids::ProjectId;
 use slipway_core::subject::{Subject, SubjectKind};
 use uuid::Uuid;
 
-use super::page::{count, fetch_one, hydrate, now};
+use super::page::{self, fetch_one, hydrate, now};
 use super::row_set::RowSet;
 use super::table;
 use super::transaction::Load;
@@ -16,12 +16,13 @@ use super::{Connection, Row, rows};
 use crate::failure::Failure;
 use crate::fault::Fault;
 
-/// The project of a live owner, which is locked against deletion.
+/// The project of a live owner, which is locked against deletion; an agent for itself, since its
+/// changes are counted.
 async fn owner(connection: &mut Connection, owner: Subject) -> Result<Option<ProjectId>, Failure> {
     let id = owner.id.to_string();
     Ok(match owner.kind {
         SubjectKind::Agent => {
-            table::share::<Agent>(connection, &id).await?.map(|agent| agent.project_id)
+            table::lock::<Agent>(connection, &id).await?.map(|agent| agent.project_id)
         }
         SubjectKind::Stack => {
             table::share::<Stack>(connection, &id).await?.map(|stack| stack.project_id)
@@ -47,7 +48,7 @@ impl Load for LabelOf<'_> {
         );
         let tag = fetch_one(connection, query.bind(self.0.id).bind(self.1), "id", label).await?;
         let statement = "SELECT count(*) AS found FROM fleet_labels WHERE owner_id = $1";
-        let count = count(connection, statement, self.0.id).await?;
+        let count = page::count(connection, statement, self.0.id).await?;
         Ok(TagSnapshot { now: now(connection).await?, project, tag, count })
     }
 }
@@ -67,7 +68,7 @@ impl Load for AnnotationOf<'_> {
         let query = query.bind(self.0.id).bind(self.1);
         let tag = fetch_one(connection, query, "id", annotation).await?;
         let statement = "SELECT count(*) AS found FROM fleet_annotations WHERE owner_id = $1";
-        let count = count(connection, statement, self.0.id).await?;
+        let count = page::count(connection, statement, self.0.id).await?;
         Ok(TagSnapshot { now: now(connection).await?, project, tag, count })
     }
 }
@@ -143,7 +144,20 @@ pub(crate) const ANNOTATION_INSERT: RowSet<Annotation> = insert_rows!(guarded, "
     created_at: time = row.created_at,
 });
 
+/// Counts a change of an agent's labels or annotations: what was rendered with them is out of
+/// date.
+pub(crate) async fn count(connection: &mut Connection, owner: Subject) -> Result<(), Failure> {
+    if owner.kind == SubjectKind::Agent {
+        let counted = "UPDATE fleet_agents SET tags = tags + 1 WHERE id = $1";
+        sqlx::query(counted).bind(owner.id).execute(connection).await?;
+    }
+    Ok(())
+}
+
 pub(crate) async fn remove_label(connection: &mut Connection, id: Uuid) -> Result<u64, Failure> {
+    let counted = "UPDATE fleet_agents SET tags = tags + 1 \
+         WHERE id = (SELECT owner_id FROM fleet_labels WHERE id = $1)";
+    sqlx::query(counted).bind(id).execute(&mut *connection).await?;
     let query = sqlx::query("DELETE FROM fleet_labels WHERE id = $1").bind(id);
     Ok(query.execute(connection).await?.rows_affected())
 }
@@ -152,6 +166,9 @@ pub(crate) async fn remove_annotation(
     connection: &mut Connection,
     id: Uuid,
 ) -> Result<u64, Failure> {
+    let counted = "UPDATE fleet_agents SET tags = tags + 1 \
+         WHERE id = (SELECT owner_id FROM fleet_annotations WHERE id = $1)";
+    sqlx::query(counted).bind(id).execute(&mut *connection).await?;
     let query = sqlx::query("DELETE FROM fleet_annotations WHERE id = $1").bind(id);
     Ok(query.execute(connection).await?.rows_affected())
 }

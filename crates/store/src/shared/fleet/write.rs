@@ -10,7 +10,8 @@ use slipway_core::{ErrorKind, Refusal, Timestamp};
 use super::page::taken;
 use super::table::{insert, update};
 use super::{
-    Connection, agent, generator, links, objects, offers, prunes, stack, tags, template, writes,
+    Connection, agent, generator, links, objects, offers, prunes, renderings, stack, tags,
+    template, writes,
 };
 use crate::failure::Failure;
 use crate::micros::Micros;
@@ -40,11 +41,13 @@ pub(crate) async fn apply(connection: &mut Connection, write: &FleetWrite) -> Re
         FleetWrite::StacksReturn(numbers) => number(connection, RETURN, numbers).await,
         FleetWrite::LabelInsert(row) => {
             let exists = |_: &_| exists("label");
-            tags::LABEL_INSERT.write_guarded(connection, &[row], exists).await
+            tags::LABEL_INSERT.write_guarded(connection, &[row], exists).await?;
+            tags::count(connection, row.owner).await
         }
         FleetWrite::AnnotationInsert(row) => {
             let exists = |_: &_| exists("key");
-            tags::ANNOTATION_INSERT.write_guarded(connection, &[row], exists).await
+            tags::ANNOTATION_INSERT.write_guarded(connection, &[row], exists).await?;
+            tags::count(connection, row.owner).await
         }
         FleetWrite::RegistrationInsert(row) => {
             let exists = |_: &_| exists("agent_id");
@@ -63,6 +66,7 @@ pub(crate) async fn apply(connection: &mut Connection, write: &FleetWrite) -> Re
         }
         FleetWrite::TargetRemove(id) => removed(links::remove_target(connection, *id).await?),
         FleetWrite::Offer(offered) => offers::hold(connection, offered).await,
+        FleetWrite::Renderings(rows) => renderings::record(connection, rows).await,
         FleetWrite::PruneConfirm(confirmed) => prunes::confirm(connection, confirmed).await,
     }
 }
@@ -90,16 +94,20 @@ fn removed(rows: u64) -> Result<(), Failure> {
     })
 }
 
+/// With what it is for each agent.
 async fn withdraw(
     connection: &mut Connection,
     id: DeploymentObjectId,
     at: Timestamp,
 ) -> Result<(), Failure> {
-    sqlx::query("UPDATE deployment_objects SET withdrawn_at = $2 WHERE id = $1")
-        .bind(id.as_uuid())
-        .bind(Micros::from(at))
-        .execute(connection)
-        .await?;
+    sqlx::query(
+        "UPDATE deployment_objects SET withdrawn_at = $2 WHERE id = $1 OR id IN \
+         (SELECT object_id FROM fleet_renderings WHERE base_id = $1)",
+    )
+    .bind(id.as_uuid())
+    .bind(Micros::from(at))
+    .execute(connection)
+    .await?;
     Ok(())
 }
 
