@@ -41,16 +41,20 @@ impl Offer {
 
 /// The newest object of every stack of the agent, and owed markers. Holdings are committed
 /// before this answers. An agent for which nothing changed costs one statement and writes
-/// nothing; the contents are another one, see [`Offer::objects`].
+/// nothing; the contents are another one, see [`Offer::objects`]. Where the agent holds anything
+/// but the newest content of each of its stacks, a second one reads the facts of each.
 pub async fn offer(context: &Context, caller: &Caller, id: AgentId) -> Result<Offer, Error> {
     authorise(caller, Operation::FleetOffer)?;
     let store = &context.stores.fleet;
-    let read = store.offer_read(id).await?;
-    let seen = read.agent.clone().and_then(|agent| agent.seen_by(caller));
+    let held = store.offer_held(id).await?;
+    let seen = held.agent.clone().and_then(|agent| agent.seen_by(caller));
     if seen.is_none() {
         return Err(not_found(ErrorKind::AgentNotFound, AgentId::KIND, id));
     }
-    let ids = match offer::unchanged(&read)? {
+    if let Some(ids) = held.unchanged() {
+        return Ok(Offer { ids });
+    }
+    let ids = match offer::unchanged(&store.offer_read(id).await?)? {
         Some(ids) => ids,
         None => {
             let mut ids = Vec::new();
