@@ -23,7 +23,8 @@ use tokio::sync::watch;
 
 use crate::plane::Plane;
 
-const KEY: &str = "slipway_12345678_abcdefghijkmnopqrstuvwxyz";
+/// The key of an admin.
+pub(crate) const KEY: &str = "slipway_12345678_abcdefghijkmnopqrstuvwxyz";
 
 /// More than a bench asks: the limit of a key is not what is measured.
 const UNLIMITED: Rate = Rate { per_second: 1_000_000, burst: 1_000_000 };
@@ -70,6 +71,15 @@ impl Http {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = reqwest::Client::builder().no_proxy().pool_max_idle_per_host(1).build()?;
         Ok(Self { client, address, _stop: stop })
+    }
+
+    /// Asks as somebody with this key for what may have changed since this tag: the status.
+    pub(crate) async fn get(&self, path: &str, key: &str, tag: &str) -> anyhow::Result<u16> {
+        let request = self.client.get(format!("{}{path}", self.address)).bearer_auth(key);
+        let answer = request.header("If-None-Match", format!("\"{tag}\"")).send().await?;
+        let status = answer.status().as_u16();
+        answer.bytes().await?;
+        Ok(status)
     }
 
     /// Sends a request and reads its whole answer.

@@ -13,6 +13,11 @@ pub(crate) fn cpu_seconds() -> anyhow::Result<f64> {
     Ok(Stat::of("self")?.own)
 }
 
+/// The same of another process.
+pub(crate) fn cpu_seconds_of(pid: u32) -> anyhow::Result<f64> {
+    Ok(Stat::of(&pid.to_string())?.own)
+}
+
 /// Processor time of a PostgreSQL server with all of its processes, including
 /// those that ended.
 pub(crate) fn server_cpu_seconds(data: &Path) -> anyhow::Result<f64> {

@@ -12,6 +12,7 @@ mod crossplane;
 mod database;
 mod deletion;
 mod enrol;
+mod fleet;
 mod freeze;
 mod http;
 mod lists;
@@ -47,6 +48,8 @@ fn main() -> anyhow::Result<()> {
         ["enrol"] => runtime.block_on(enrol::run(10_000)),
         ["enrol", "--quick"] => runtime.block_on(enrol::run(1_000)),
         ["enrol", nodes] => runtime.block_on(enrol::run(nodes.parse()?)),
+        ["fleet"] => runtime.block_on(fleet::run(fleet::Size::FULL)),
+        ["fleet", "--quick"] => runtime.block_on(fleet::run(fleet::Size::QUICK)),
         ["freeze"] => runtime.block_on(freeze::run(10_000)),
         ["freeze", "--quick"] => runtime.block_on(freeze::run(1_000)),
         ["lists"] => runtime.block_on(lists::run(100_000)),
@@ -63,7 +66,7 @@ fn main() -> anyhow::Result<()> {
         [memory::COMMAND, objects] => runtime.block_on(memory::measure(objects.parse()?)),
         _ => bail!(
             "usage: slipway-bench apply [--quick] | broker [--quick] | crossplane [--quick] | deletion [--quick] | \
-             enrol [--quick | NODES] | freeze [--quick | RESOURCES] | lists [--quick] | \
+             enrol [--quick | NODES] | fleet [--quick] | freeze [--quick | RESOURCES] | lists [--quick] | \
              transitions (postgres|sqlite) (shipped|single) (standalone|node) RESOURCES"
         ),
     }

@@ -19,7 +19,7 @@ impl Limit {
 }
 
 /// The limit of each figure.
-const LIMITS: [(&str, Limit); 27] = [
+const LIMITS: [(&str, Limit); 35] = [
     ("next_ns", Limit::AtMost(20.0)),
     ("transitions_vs_commits_postgres", Limit::AtLeast(1.0)),
     ("transitions_vs_commits_sqlite", Limit::AtLeast(1.0)),
@@ -47,6 +47,14 @@ const LIMITS: [(&str, Limit); 27] = [
     ("plan_vs_list_sqlite", Limit::AtMost(3.0)),
     ("cascade_vs_rows_postgres", Limit::AtLeast(5.0)),
     ("cascade_vs_rows_sqlite", Limit::AtLeast(5.0)),
+    ("delete_speedup", Limit::AtLeast(10.0)),
+    ("delete_speedup_sqlite", Limit::AtLeast(5.0)),
+    ("delete_wal_ratio", Limit::AtMost(0.1)),
+    ("restore_speedup", Limit::AtLeast(10.0)),
+    ("idle_poll_statements", Limit::AtMost(3.0)),
+    ("idle_poll_speedup", Limit::AtLeast(100.0)),
+    ("poll_p99_ms", Limit::AtMost(100.0)),
+    ("poll_core_percent", Limit::AtMost(30.0)),
 ];
 
 /// The beginning of the figures of lists, which share one limit.

@@ -111,8 +111,11 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
     migration!(34, "fleet_keep", "0034_fleet_keep", min_reader: 34),
     // Brings an object to agents in order, which an older reader would offer to all at once.
     migration!(35, "fleet_rollouts", "0035_fleet_rollouts", min_reader: 35),
+    // Has a number in what agents hold by which an idle poll is answered, and which an older
+    // writer would leave as it was when it offers something else.
+    migration!(36, "fleet_holding_numbers", "0036_fleet_holding_numbers", min_reader: 36),
     // Has objects that are the text of a template, which an older reader would offer.
-    migration!(36, "fleet_per_agent", "0036_fleet_per_agent", min_reader: 36),
+    migration!(37, "fleet_per_agent", "0037_fleet_per_agent", min_reader: 37),
 ];
 
 /// The first migration of every database that a development version made before

@@ -16,7 +16,12 @@ pub fn run(root: &Path, arguments: &[String]) -> anyhow::Result<Verdict> {
         kube::provide()?;
     }
     let cargo = Cargo::new(root);
-    cargo.run(&["build", "--release", "--package", "slipway-bench"])?;
+    let mut build = vec!["build", "--release", "--package", "slipway-bench"];
+    if arguments.first().is_some_and(|bench| bench == "fleet") {
+        // It starts the shipped program, which it finds beside itself.
+        build.extend(["--package", "slipway"]);
+    }
+    cargo.run(&build)?;
     let program = cargo.built("release", "slipway-bench");
     let status = Command::new(&program)
         .args(arguments)

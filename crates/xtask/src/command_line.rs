@@ -29,13 +29,13 @@ The chores of a contributor.
                                  an operation unless said; it comes from PyPI
   cargo xtask soak [OPTION...]   real control planes under a random schedule of
                                  requests and faults; `soak --help` has the options
-  cargo xtask bench apply|broker|crossplane|deletion|enrol|freeze|lists [--quick]
+  cargo xtask bench apply|broker|crossplane|deletion|enrol|fleet|freeze|lists [--quick]
                                  the figures of documents from files, of the
                                  resource loop, of composites on a real API server,
-                                 of enrolments into one project, of resources that
-                                 wait under a freeze, or of lists of 100,000
-                                 resources; release build, the last line is one JSON
-                                 object
+                                 of deletions, of enrolments into one project, of
+                                 Fleet, of resources that wait under a freeze, or of
+                                 lists of 100,000 resources; release build, the last
+                                 line is one JSON object
 
 Exit codes: 0 all is well, 1 something failed, 2 the call cannot be carried out
 as it is (unknown command, something to install first).
@@ -137,7 +137,14 @@ impl<'a> Request<'a> {
             ("bench", arguments @ [bench, quick @ ..])
                 if matches!(
                     bench.as_str(),
-                    "apply" | "broker" | "crossplane" | "deletion" | "enrol" | "freeze" | "lists"
+                    "apply"
+                        | "broker"
+                        | "crossplane"
+                        | "deletion"
+                        | "enrol"
+                        | "fleet"
+                        | "freeze"
+                        | "lists"
                 ) && matches!(quick, [] | [_])
                     && quick.iter().all(|word| word == "--quick") =>
             {
@@ -212,6 +219,7 @@ mod tests {
         assert_eq!(parse("soak --seed 7"), r#"Soak { options: ["--seed", "7"] }"#);
         assert_eq!(parse("soak --help"), r#"Soak { options: ["--help"] }"#);
         assert_eq!(parse("bench broker"), r#"Bench { arguments: ["broker"] }"#);
+        assert_eq!(parse("bench fleet"), r#"Bench { arguments: ["fleet"] }"#);
         assert_eq!(parse("bench crossplane"), r#"Bench { arguments: ["crossplane"] }"#);
         assert_eq!(parse("bench broker --quick"), r#"Bench { arguments: ["broker", "--quick"] }"#);
         assert_eq!(parse("--help"), "Help");

@@ -42,15 +42,20 @@ impl Offer {
 
 /// The newest object of every stack of the agent, and owed markers. Holdings are committed
 /// before this answers. An agent for which nothing changed costs one statement and writes
-/// nothing; the contents are another one, see [`Offer::objects`].
+/// nothing; the contents are another one, see [`Offer::objects`]. Where the agent holds anything
+/// but the newest content of each of its stacks, a second one reads the facts of each.
 pub async fn offer(context: &Context, caller: &Caller, id: AgentId) -> Result<Offer, Error> {
     authorise(caller, Operation::FleetOffer)?;
     let store = &context.stores.fleet;
-    let mut read = store.offer_read(id).await?;
-    let seen = read.agent.clone().and_then(|agent| agent.seen_by(caller));
+    let held = store.offer_held(id).await?;
+    let seen = held.agent.clone().and_then(|agent| agent.seen_by(caller));
     let Some(agent) = seen else {
         return Err(not_found(ErrorKind::AgentNotFound, AgentId::KIND, id));
     };
+    if let Some(ids) = held.unchanged() {
+        return Ok(Offer { ids });
+    }
+    let mut read = store.offer_read(id).await?;
     let missing = read.missing();
     if !missing.is_empty() {
         renderings::make(context, &agent, read.tags, &missing).await?;

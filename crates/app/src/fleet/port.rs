@@ -9,7 +9,7 @@ use slipway_core::fleet::agent::{Agent, ClusterHealth};
 use slipway_core::fleet::generator::Generator;
 use slipway_core::fleet::links::{Registration, RegistrationSnapshot, Target, TargetSnapshot};
 use slipway_core::fleet::object::{DeploymentObject, ObjectSnapshot};
-use slipway_core::fleet::offer::{Delivery, OfferSnapshot};
+use slipway_core::fleet::offer::{Delivery, HeldOffer, OfferSnapshot};
 use slipway_core::fleet::overview::{AgentOverview, ObjectHealthCount};
 use slipway_core::fleet::per_agent::RenderSnapshot;
 use slipway_core::fleet::progress::{Pair, StackCounts};
@@ -187,6 +187,10 @@ pub trait FleetStore of (Generator, Stack, Template, Agent), intercepted by Flee
 
     /// Those of live stacks.
     async fn target_list(&self, agent: AgentId, page: Page<Uuid>) -> Result<Vec<Target>, Error>;
+
+    /// What an agent holds, and whether that is what it should have; one statement, which
+    /// reads no object.
+    async fn offer_held(&self, agent: AgentId) -> Result<HeldOffer, Error>;
 
     /// What an agent is connected with and holds, by one statement and without a lock.
     async fn offer_read(&self, agent: AgentId) -> Result<OfferSnapshot, Error>;

@@ -209,6 +209,32 @@ impl OfferSnapshot {
     }
 }
 
+/// What an agent holds, and how much of it is what it should have: enough to answer an agent
+/// for which nothing changed, and cheaper to find than every stack with its facts.
+#[derive(Debug, Clone)]
+pub struct HeldOffer {
+    pub mode: Mode,
+    pub agent: Option<Agent>,
+    /// What it was offered last of each stack that it holds.
+    pub held: Vec<DeploymentObjectId>,
+    /// How many live stacks it is associated with.
+    pub wanted: usize,
+    /// How many of these are in no roll-out, and it holds their newest object, which is no
+    /// marker.
+    pub current: usize,
+}
+
+impl HeldOffer {
+    /// The offer, if it is exactly what the agent holds; otherwise [`unchanged`] says.
+    pub fn unchanged(self) -> Option<Vec<DeploymentObjectId>> {
+        // It holds a stack once. So if it holds as many as it should have, and the newest of
+        // each, it holds nothing else.
+        let is_same = self.wanted == self.current && self.held.len() == self.current;
+        let acts = self.agent.is_some() && self.mode == Mode::Acting;
+        (acts && is_same).then_some(self.held)
+    }
+}
+
 /// Changes exactly when an offer of these objects does, since an object never changes.
 pub fn tag(ids: &[DeploymentObjectId]) -> String {
     let mut sorted = ids.to_vec();

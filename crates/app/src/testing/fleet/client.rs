@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use slipway_core::ErrorKind;
 use slipway_core::fleet::agent::{AgentChange, AgentStatus};
 use slipway_core::fleet::object::DeploymentObject;
+use slipway_core::fleet::offer;
 use slipway_core::ids::{AgentId, DeletionId, DeploymentObjectId, GeneratorId, StackId};
 use slipway_core::precondition::Expected;
 
@@ -115,7 +116,22 @@ impl Client {
         agent
     }
 
+    /// An offer that is answered from what the agent holds is the one that the facts of its
+    /// stacks give.
+    pub(super) async fn check_held(&self, agent: AgentId) {
+        let store = &self.context.stores.fleet;
+        let held = store.offer_held(agent).await.expect("what it holds");
+        let Some(mut held) = held.unchanged() else { return };
+        let read = store.offer_read(agent).await.expect("the facts");
+        let unchanged = offer::unchanged(&read).expect("an offer");
+        let mut unchanged = unchanged.expect("an offer without a write");
+        held.sort_unstable();
+        unchanged.sort_unstable();
+        assert_eq!(held, unchanged, "{read:#?}");
+    }
+
     pub(super) async fn poll(&self, agent: AgentId) -> Vec<DeploymentObject> {
+        self.check_held(agent).await;
         offers::target_state(&self.context, &admin(), agent).await.expect("an offer")
     }
 

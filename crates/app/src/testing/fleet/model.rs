@@ -246,6 +246,7 @@ impl<'a> Model<'a> {
         if !agent.is_online {
             return;
         }
+        client.check_held(agent.id).await;
         let offered = match offers::target_state(&client.context, &admin(), agent.id).await {
             Ok(offered) => offered,
             Err(error) => {

@@ -199,6 +199,31 @@ fn while_frozen_an_agent_that_removes_something_gets_no_offer() {
 }
 
 #[test]
+fn an_offer_that_is_held_is_answered_only_if_nothing_else_is_to_be_said() {
+    let held = HeldOffer {
+        mode: Mode::Acting,
+        agent: Some(mk_agent()),
+        held: vec![DeploymentObjectId::new(uuid(7)), DeploymentObjectId::new(uuid(8))],
+        wanted: 2,
+        current: 2,
+    };
+    assert_eq!(held.clone().unchanged(), Some(held.held.clone()));
+    let nothing = HeldOffer { held: Vec::new(), wanted: 0, current: 0, ..held.clone() };
+    assert_eq!(nothing.unchanged(), Some(Vec::new()));
+    for other in [
+        // A stack is new, or has something newer, or a roll-out.
+        HeldOffer { wanted: 3, ..held.clone() },
+        HeldOffer { current: 1, ..held.clone() },
+        // It holds something that it should not have.
+        HeldOffer { wanted: 1, current: 1, ..held.clone() },
+        HeldOffer { agent: None, ..held.clone() },
+        HeldOffer { mode: mk_frozen(), ..held },
+    ] {
+        assert_eq!(other.unchanged(), None);
+    }
+}
+
+#[test]
 fn an_agent_that_is_deleted_gets_no_offer() {
     let gone = OfferSnapshot { agent: None, ..snapshot(vec![candidate()]) };
     assert_eq!(unchanged(&gone).unwrap_err().kind, ErrorKind::AgentNotFound);

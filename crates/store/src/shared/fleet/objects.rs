@@ -229,8 +229,8 @@ pub(crate) async fn make(
 const LIFTED: i64 = 24 * 3_600 * 1_000_000;
 
 /// Lifts the numbers after the database was restored to an earlier state: the newest object of
-/// every stack, deleted ones included, is then newer than anything that an agent may have. Two
-/// statements, whatever their number.
+/// every stack, deleted ones included, is then newer than anything that an agent may have. Three
+/// statements, whatever their number; the last lets holdings have the numbers of their objects.
 pub(crate) async fn raise_numbers(connection: &mut Connection) -> Result<(), sqlx::Error> {
     let floor = now(connection).await?.as_micros() + LIFTED;
     let stacks = sql!(
@@ -250,7 +250,10 @@ pub(crate) async fn raise_numbers(connection: &mut Connection) -> Result<(), sql
          OR (agent_id IS NOT NULL AND EXISTS (SELECT 1 FROM holdings h \
             WHERE h.object_id = deployment_objects.id AND h.released_at IS NULL))";
     sqlx::query(stacks).bind(floor).execute(&mut *connection).await?;
-    sqlx::query(newest).execute(connection).await?;
+    sqlx::query(newest).execute(&mut *connection).await?;
+    let held = "UPDATE holdings SET sequence_id = (SELECT o.sequence_id \
+         FROM deployment_objects o WHERE o.id = holdings.object_id) WHERE sequence_id IS NOT NULL";
+    sqlx::query(held).execute(connection).await?;
     Ok(())
 }
 

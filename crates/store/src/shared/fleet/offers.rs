@@ -4,7 +4,7 @@
 use serde::Deserialize;
 use slipway_core::fleet::agent::Agent;
 use slipway_core::fleet::offer::{
-    Candidate, Delivery, InRollout, Legs, ObjectFact, OfferSnapshot, Offered,
+    Candidate, Delivery, HeldOffer, InRollout, Legs, ObjectFact, OfferSnapshot, Offered,
 };
 use slipway_core::fleet::per_agent::Rendered;
 use slipway_core::ids::{AgentId, DeletionId, DeploymentObjectId, StackId};
@@ -24,10 +24,67 @@ use crate::fault::Fault;
 use crate::id_list::IdList;
 use crate::micros::Micros;
 
+/// The agent `$1`, the mode, what the agent holds, how many live stacks it is associated with,
+/// and of how many of these it holds the newest content. A number rises with every object of a
+/// stack, and a holding has one only of content for all agents: so the content that has the last
+/// number of its stack is the newest, and nobody withdrew it, since that makes another one.
+/// Finding that touches no object. Stacks are found from the side of the agent by their ids: a
+/// generator may have many that are not for this agent.
+const HELD: &str = concat!(
+    "SELECT ",
+    agent_columns!(),
+    ", ",
+    mode_columns!(),
+    ", (SELECT ",
+    sql!(json_rows, "(", (uuid_text "object_id"), ")"),
+    " FROM holdings WHERE agent_id = $1 AND released_at IS NULL) AS held, w.wanted, w.current \
+     FROM control c LEFT JOIN fleet_agents a ON a.id = $1 AND a.deleted_at IS NULL \
+     CROSS JOIN (SELECT count(*) AS wanted, coalesce(sum(CASE WHEN s.rollout_id IS NULL \
+        AND (s.id, s.last_sequence) IN (SELECT h.stack_id, h.sequence_id FROM holdings h \
+            WHERE h.agent_id = $1 AND h.released_at IS NULL AND h.sequence_id IS NOT NULL) \
+        THEN 1 ELSE 0 END), 0) AS current FROM stacks s WHERE s.id ",
+    one_of!(
+        "SELECT stack_id FROM fleet_targets WHERE agent_id = $1 \
+         UNION SELECT sl.owner_id FROM fleet_labels al JOIN fleet_labels sl \
+            ON sl.label = al.label AND sl.owner_kind = 'stack' WHERE al.owner_id = $1 \
+         UNION SELECT sa.owner_id FROM fleet_annotations aa JOIN fleet_annotations sa \
+            ON sa.key = aa.key AND sa.value = aa.value AND sa.owner_kind = 'stack' \
+            WHERE aa.owner_id = $1"
+    ),
+    // In a CASE, so that PostgreSQL does not read the stacks once for each registration.
+    " AND s.deleted_at IS NULL AND CASE WHEN s.generator_id IN (SELECT generator_id \
+        FROM fleet_registrations WHERE agent_id = $1) THEN 1 ELSE 0 END = 1) w \
+     WHERE c.singleton = 1"
+);
+
+/// What an agent holds, and how much of it is what it should have.
+pub(crate) async fn held(connection: &mut Connection, id: AgentId) -> Result<HeldOffer, Failure> {
+    let row = sqlx::query(HELD).bind(id.as_uuid()).fetch_one(connection).await?;
+    let corrupt = |fault| Failure::Corrupt { id: id.as_uuid(), fault };
+    let (now, freeze, observing) = mode_parts(&row).map_err(corrupt)?;
+    let is_there = row.try_get::<Option<Uuid>, _>("id")?.is_some();
+    let agent = is_there.then(|| Agent::read(&row)).transpose().map_err(corrupt)?;
+    let held: Option<Json<Vec<Uuid>>> = row.try_get("held")?;
+    let held = held.into_iter().flat_map(|Json(held)| held);
+    let count = |column| {
+        let counted: i64 = row.try_get(column)?;
+        Ok::<_, sqlx::Error>(usize::try_from(counted).unwrap_or_default())
+    };
+    Ok(HeldOffer {
+        mode: Mode::at(now, freeze, observing),
+        agent,
+        held: held.map(DeploymentObjectId::new).collect(),
+        wanted: count("wanted")?,
+        current: count("current")?,
+    })
+}
+
 /// The agent `$1`, the mode, and every stack that the agent is connected with or holds, in one
 /// row: a row for each stack would cost more to hand over than to find. The connections are
-/// found from the side of the agent, which has few labels, annotations and targets. One
-/// statement, so that its parts belong together.
+/// found from the side of the agent, which has few labels, annotations and targets. What it holds
+/// of a stack is found by the key of the holding: PostgreSQL joins by nested loops only, so a
+/// join with the list of all holdings would take the square of their number. One statement, so
+/// that its parts belong together.
 const OFFER: &str = concat!(
     "WITH targeted AS (SELECT stack_id AS id FROM fleet_targets WHERE agent_id = $1), \
      labelled AS (SELECT DISTINCT sl.owner_id AS id FROM fleet_labels al JOIN fleet_labels sl \
@@ -35,14 +92,10 @@ const OFFER: &str = concat!(
      annotated AS (SELECT DISTINCT sa.owner_id AS id FROM fleet_annotations aa \
         JOIN fleet_annotations sa ON sa.key = aa.key AND sa.value = aa.value \
         AND sa.owner_kind = 'stack' WHERE aa.owner_id = $1), \
-     held AS (SELECT stack_id AS id, object_id FROM holdings \
-        WHERE agent_id = $1 AND released_at IS NULL), \
-     rendered AS (SELECT f.base_id, f.object_id, CASE WHEN f.tags = g.tags THEN 16384 ELSE 0 END \
-        AS current FROM fleet_renderings f JOIN fleet_agents g ON g.id = f.agent_id \
-        WHERE f.agent_id = $1), \
      registered AS (SELECT generator_id FROM fleet_registrations WHERE agent_id = $1), \
      candidates AS (SELECT id FROM targeted UNION SELECT id FROM labelled \
-        UNION SELECT id FROM annotated UNION SELECT id FROM held), \
+        UNION SELECT id FROM annotated UNION SELECT stack_id FROM holdings \
+            WHERE agent_id = $1 AND released_at IS NULL), \
      facts AS (SELECT s.id, s.last_sequence, n.id AS newest_id, o.id AS held_id, \
         CASE WHEN s.deleted_at IS NULL THEN 1 ELSE 0 END \
         + CASE WHEN s.generator_id IN (SELECT generator_id FROM registered) THEN 2 ELSE 0 END \
@@ -56,16 +109,18 @@ const OFFER: &str = concat!(
         + CASE WHEN o.withdrawn_at IS NULL THEN 0 ELSE 1024 END \
         + CASE WHEN s.rollout_id IS NULL THEN 0 ELSE 2048 END \
         + s.rolls_back * 4096 + CASE WHEN n.per_agent IS NULL THEN 0 ELSE 8192 END \
-        + coalesce(f.current, 0) AS flags, z.id AS settled_id, m.state AS member, \
+        + CASE WHEN f.tags = (SELECT tags FROM fleet_agents WHERE id = $1) THEN 16384 ELSE 0 END \
+        AS flags, z.id AS settled_id, m.state AS member, \
         f.object_id AS rendered_id \
         FROM candidates c JOIN stacks s ON s.id = c.id \
         LEFT JOIN deployment_objects n ON n.id = (SELECT x.id FROM deployment_objects x \
             WHERE x.stack_id = s.id AND x.agent_id IS NULL AND x.withdrawn_at IS NULL \
             ORDER BY x.sequence_id DESC LIMIT 1) \
-        LEFT JOIN held h ON h.id = s.id LEFT JOIN deployment_objects o ON o.id = h.object_id \
+        LEFT JOIN holdings h ON h.agent_id = $1 AND h.stack_id = s.id AND h.released_at IS NULL \
+        LEFT JOIN deployment_objects o ON o.id = h.object_id \
         LEFT JOIN deployment_objects z ON z.id = s.settled_object_id \
             AND z.withdrawn_at IS NULL AND z.erased_at IS NULL AND z.per_agent IS NULL \
-        LEFT JOIN rendered f ON f.base_id = n.id \
+        LEFT JOIN fleet_renderings f ON f.agent_id = $1 AND f.base_id = n.id \
         LEFT JOIN rollout_members m ON m.rollout_id = s.rollout_id AND m.subject_id = $1) \
      SELECT ",
     agent_columns!(),
@@ -197,12 +252,15 @@ impl Load for OfferOf {
     }
 }
 
-/// Writes holdings as far as they are not as they should be. One statement, whatever their
-/// number; a stack that the agent removed before is held again.
+/// Writes holdings as far as they are not as they should be, with the numbers of contents for
+/// all agents. One statement, whatever their number; a stack that the agent removed before is
+/// held again.
 pub(crate) async fn hold(connection: &mut Connection, offered: &[Offered]) -> Result<(), Failure> {
     const HOLD: &str = concat!(
-        "INSERT INTO holdings (agent_id, stack_id, object_id, offered_at) \
-         SELECT given.agent_id, given.stack_id, given.object_id, ",
+        "INSERT INTO holdings (agent_id, stack_id, object_id, sequence_id, offered_at) \
+         SELECT given.agent_id, given.stack_id, given.object_id, (SELECT o.sequence_id \
+            FROM deployment_objects o WHERE o.id = given.object_id AND o.agent_id IS NULL \
+            AND o.is_deletion_marker = 0), ",
         sql!(now),
         " FROM ",
         rows_from_json!(agent_id: uuid, stack_id: uuid, object_id: uuid),
@@ -210,7 +268,7 @@ pub(crate) async fn hold(connection: &mut Connection, offered: &[Offered]) -> Re
             AND h.stack_id = given.stack_id AND h.object_id = given.object_id \
             AND h.released_at IS NULL) \
          ON CONFLICT (agent_id, stack_id) DO UPDATE SET object_id = excluded.object_id, \
-         offered_at = excluded.offered_at, released_at = NULL"
+         sequence_id = excluded.sequence_id, offered_at = excluded.offered_at, released_at = NULL"
     );
     let rows: Vec<_> = offered
         .iter()

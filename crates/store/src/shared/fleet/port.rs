@@ -8,7 +8,7 @@ use slipway_core::Timestamp;
 use slipway_core::fleet::agent::ClusterHealth;
 use slipway_core::fleet::links::{Registration, RegistrationSnapshot, Target, TargetSnapshot};
 use slipway_core::fleet::object::{DeploymentObject, ObjectSnapshot};
-use slipway_core::fleet::offer::{Delivery, OfferSnapshot};
+use slipway_core::fleet::offer::{Delivery, HeldOffer, OfferSnapshot};
 use slipway_core::fleet::overview::{AgentOverview, ObjectHealthCount};
 use slipway_core::fleet::per_agent::RenderSnapshot;
 use slipway_core::fleet::progress::{Pair, StackCounts};
@@ -41,6 +41,7 @@ port! {
             page: Page<Uuid>,
         ) -> Vec<Registration> = links::registrations;
         read target_list(agent: AgentId, page: Page<Uuid>) -> Vec<Target> = links::targets;
+        read offer_held(agent: AgentId) -> HeldOffer = offers::held;
         read offer_read(agent: AgentId) -> OfferSnapshot = offers::read;
         read rollout_facts(stack: StackId, agents: &[AgentId])
             -> (Timestamp, Vec<MemberFact>) = rolling::facts;
