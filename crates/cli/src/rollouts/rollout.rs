@@ -27,6 +27,7 @@ pub enum RolloutCommand {
     /// List roll-outs
     List(RolloutListArguments),
     /// Show one roll-out and how far it is
+    #[command(visible_alias = "status")]
     Get(IdArguments),
     /// List its members, in the order in which they are changed
     Members {
@@ -61,6 +62,14 @@ pub enum RolloutCommand {
         /// Give every member back what it had, in the other order
         #[arg(long)]
         roll_back: bool,
+        /// Why; kept in the audit
+        #[arg(long)]
+        reason: Option<String>,
+    },
+    /// End it, and give every member back what it had: the same as abort --roll-back
+    Rollback {
+        /// Name of what its members belong to, id, or beginning of the id
+        id: String,
         /// Why; kept in the audit
         #[arg(long)]
         reason: Option<String>,
@@ -136,6 +145,7 @@ pub(crate) const EXAMPLES: &[&str] = &[
     "slipway rollout resume server",
     "slipway rollout resume server --skip-failed",
     "slipway rollout abort server --roll-back --reason broken",
+    "slipway rollout rollback server --reason broken",
 ];
 
 impl Kind for Rollout {
@@ -237,12 +247,21 @@ pub(crate) async fn run(session: &mut Session<'_>, command: RolloutCommand) -> R
             let path = [Rollout::PATH, &id, "resume"];
             session.post::<Rollout>(&path, &ResumeRollout { skip_failed }).await
         }
-        RolloutCommand::Abort { id, roll_back, reason } => {
-            let verb = if roll_back { "roll-back" } else { "abort" };
-            let path = [Rollout::PATH, &id, verb];
-            session.post::<Rollout>(&path, &AbortRollout { reason }).await
+        RolloutCommand::Abort { id, roll_back: false, reason } => {
+            end(session, &id, "abort", reason).await
         }
+        RolloutCommand::Abort { id, roll_back: true, reason }
+        | RolloutCommand::Rollback { id, reason } => end(session, &id, "roll-back", reason).await,
     }
+}
+
+async fn end(
+    session: &mut Session<'_>,
+    id: &str,
+    verb: &str,
+    reason: Option<String>,
+) -> Result<(), Error> {
+    session.post::<Rollout>(&[Rollout::PATH, id, verb], &AbortRollout { reason }).await
 }
 
 pub(crate) async fn upgrade(

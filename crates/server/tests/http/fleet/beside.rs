@@ -76,5 +76,5 @@ async fn many(fleet: &Fleet, generator: &str, pak: &str) {
     let anywhere = json!({ "name_prefix": "e2e-" });
     assert_eq!(purge(KEY, anywhere).await.refused(400, "invalid_input").unwrap(), "project");
     let unknown = json!({ "generator": "ci", "name_prefix": "e2e-" });
-    assert_eq!(purge(KEY, unknown).await.refused(400, "invalid_id").unwrap(), "generator");
+    assert_eq!(purge(KEY, unknown).await.refused(400, "invalid_input").unwrap(), "generator");
 }
