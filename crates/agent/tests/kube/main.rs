@@ -10,5 +10,6 @@ mod stand_in;
 mod deploy;
 mod idle;
 mod leave;
+mod lost;
 mod owners;
 mod world;
