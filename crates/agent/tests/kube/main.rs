@@ -7,6 +7,7 @@
 #[path = "../fleet/stand_in.rs"]
 mod stand_in;
 
+mod clusters;
 mod deploy;
 mod idle;
 mod leave;
