@@ -113,6 +113,11 @@ impl Client {
         Self { project, ..self }
     }
 
+    /// The address that it was made with.
+    pub(crate) fn server(&self) -> &str {
+        self.server.as_str()
+    }
+
     /// The project of the context.
     pub(crate) fn project(&self) -> Option<&str> {
         self.project.as_deref()

@@ -14,6 +14,7 @@ use crate::error::Error;
 use crate::events::event;
 use crate::exit::EXIT_CODES;
 use crate::files::{apply, export, get, sample, source};
+use crate::fleet::demo as fleet;
 use crate::fleet::{agent, generator, stack, target, template};
 use crate::nodes::{node, token};
 use crate::operations::{control, explain};
@@ -67,6 +68,9 @@ pub enum Command {
     /// Stacks that somebody named for an agent: add, remove, list
     #[command(subcommand, after_help = EXIT_CODES)]
     Target(target::TargetCommand),
+    /// Fleet as a whole: demo
+    #[command(subcommand, after_help = EXIT_CODES)]
+    Fleet(fleet::FleetCommand),
     /// Make everything agree with files, in order; what agrees already is left alone
     #[command(after_help = EXIT_CODES)]
     Apply(apply::ApplyArguments),
@@ -167,6 +171,7 @@ pub(crate) const EXAMPLES: &[&[&str]] = &[
     template::EXAMPLES,
     agent::EXAMPLES,
     target::EXAMPLES,
+    fleet::EXAMPLES,
     event::EXAMPLES,
     record::EXAMPLES,
     brake::EXAMPLES,
@@ -231,7 +236,9 @@ impl Command {
             Self::Status => control::status(session).await,
             Self::Withheld(page) => control::withheld(session, page).await,
             // These have no session; `run` starts them.
-            Self::Demo(_) | Self::Context(_) | Self::Login(_) | Self::Sample => Ok(()),
+            Self::Demo(_) | Self::Fleet(_) | Self::Context(_) | Self::Login(_) | Self::Sample => {
+                Ok(())
+            }
         }
     }
 }

@@ -1,10 +1,17 @@
 //! Rendering and checks on the client's side of the API. The binary provides
 //! them, because this crate knows only the documents of the API.
 
+use std::path::PathBuf;
+use std::pin::Pin;
+
+use serde_json::Value;
 use slipway_wire::catalog::{CompositeType, PublishVersion};
 use slipway_wire::problem::FieldError;
 
-/// Functions of the renderer.
+/// What a function answers later, or why it cannot.
+pub type Pending<T> = Pin<Box<dyn Future<Output = Result<T, String>> + Send>>;
+
+/// Functions of the renderer, and what a demo checks on a cluster.
 #[derive(Debug, Clone, Copy)]
 pub struct Renderers {
     /// The faults of a version for engine crossplane, by slug and content; the
@@ -17,6 +24,11 @@ pub struct Renderers {
     /// The role that the control plane's account needs for the composites of a
     /// blueprint, by slug, as YAML.
     pub role: fn(&str, &CompositeType) -> Result<String, String>,
+    /// The ConfigMaps of a namespace, by kubeconfig, namespace and labels, as the API server
+    /// has them.
+    pub config_maps: fn(PathBuf, &'static str, Option<String>) -> Pending<Vec<Value>>,
+    /// Deletes those with these labels.
+    pub remove_config_maps: fn(PathBuf, &'static str, String) -> Pending<()>,
 }
 
 /// The input of a cloud-init document.

@@ -10,6 +10,7 @@ use crate::demo;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::files::sample;
+use crate::fleet::demo::{self as fleet_demo, FleetCommand};
 use crate::renderers::Renderers;
 use crate::session::Session;
 use crate::terminal::Terminal;
@@ -29,8 +30,12 @@ pub async fn run_on(
 ) -> Exit {
     let output = options.output;
     let outcome = match command {
-        // The demo starts its own server.
+        // A demo starts its own server.
         Command::Demo(arguments) => demo::run(&arguments, options.output, terminal).await,
+        Command::Fleet(FleetCommand::Demo(arguments)) => {
+            let output = options.output;
+            Box::pin(fleet_demo::run(&arguments, output, renderers, terminal)).await
+        }
         Command::Sample => {
             sample::run(terminal);
             Ok(())

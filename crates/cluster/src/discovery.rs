@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use futures::{StreamExt, TryStreamExt, stream};
+use futures::{StreamExt, stream};
 use k8s_openapi::api::authorization::v1::SelfSubjectAccessReview;
 use kube::Api;
 use kube::api::{ApiResource, PostParams};
@@ -23,6 +23,23 @@ const ANY: &str = "*";
 enum GroupVersion {
     Core(String),
     Named(String),
+}
+
+/// A kind that can be listed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ServedKind {
+    pub resource: ApiResource,
+    pub is_namespaced: bool,
+    pub can_create: bool,
+}
+
+/// The kinds of a server.
+#[derive(Debug)]
+pub struct Kinds {
+    pub found: Vec<ServedKind>,
+    /// Versions of groups that could not be asked for their kinds, which may have objects
+    /// anywhere.
+    pub unknown: Vec<Error>,
 }
 
 impl Connection {
@@ -45,9 +62,8 @@ impl Connection {
         }
     }
 
-    /// Every namespaced kind that can be listed and that `asked` wants, by group
-    /// and plural, in one version each: the preferred one of its group, if that
-    /// serves it. A kind may be served in another version only.
+    /// Every namespaced kind that can be listed and that `asked` wants, as in
+    /// [`Self::kinds`].
     ///
     /// A group whose kinds cannot be asked for is an error: it may have objects
     /// anywhere.
@@ -55,6 +71,21 @@ impl Connection {
         &self,
         asked: impl Fn(&str, &str) -> bool,
     ) -> Result<Vec<ApiResource>, Error> {
+        let Kinds { found, unknown } = self.kinds(asked).await?;
+        match unknown.into_iter().next() {
+            Some(error) => Err(error),
+            None => Ok(found
+                .into_iter()
+                .filter(|kind| kind.is_namespaced)
+                .map(|kind| kind.resource)
+                .collect()),
+        }
+    }
+
+    /// Every kind that can be listed and that `asked` wants, by group and plural, in
+    /// one version each: the preferred one of its group, if that serves it. A kind may
+    /// be served in another version only.
+    pub async fn kinds(&self, asked: impl Fn(&str, &str) -> bool) -> Result<Kinds, Error> {
         let what = "ask which kinds there are";
         let client = self.client().await?;
         let core = self.answer(what, error::within(client.list_core_api_versions()).await).await?;
@@ -70,17 +101,25 @@ impl Connection {
             all.sort_by_key(|version| Some(version) != preferred.as_ref());
             versions.extend(all.into_iter().map(GroupVersion::Named));
         }
-        let listed = stream::iter(versions)
-            .map(|version| self.kinds_of(version))
-            .buffered(QUESTIONS)
-            .try_collect::<Vec<_>>()
-            .await?;
-        let mut kinds = BTreeMap::new();
-        for kind in listed.into_iter().flatten().filter(|kind| asked(&kind.group, &kind.plural)) {
-            // The first one is of the preferred version.
-            kinds.entry((kind.group.clone(), kind.plural.clone())).or_insert(kind);
+        let questions = stream::iter(versions).map(|version| self.kinds_of(version));
+        let answers = questions.buffered(QUESTIONS).collect::<Vec<_>>().await;
+        let (mut kinds, mut unknown) = (BTreeMap::new(), Vec::new());
+        for answer in answers {
+            match answer {
+                Ok(listed) => {
+                    let of = |kind: &ServedKind| {
+                        (kind.resource.group.clone(), kind.resource.plural.clone())
+                    };
+                    let listed = listed.into_iter().map(|kind| (of(&kind), kind));
+                    for (name, kind) in listed.filter(|((group, plural), _)| asked(group, plural)) {
+                        // The first one is of the preferred version.
+                        kinds.entry(name).or_insert(kind);
+                    }
+                }
+                Err(error) => unknown.push(error),
+            }
         }
-        Ok(kinds.into_values().collect())
+        Ok(Kinds { found: kinds.into_values().collect(), unknown })
     }
 
     /// The kind of this name, and whether its objects have a namespace. `None` if the
@@ -105,8 +144,8 @@ impl Connection {
         Ok(found.map(|one| (api_resource(api_version, kind, &one.name), one.namespaced)))
     }
 
-    /// The namespaced kinds of one version that can be listed.
-    async fn kinds_of(&self, version: GroupVersion) -> Result<Vec<ApiResource>, Error> {
+    /// The kinds of one version that can be listed.
+    async fn kinds_of(&self, version: GroupVersion) -> Result<Vec<ServedKind>, Error> {
         let client = self.client().await?;
         let (name, answer) = match version {
             GroupVersion::Core(version) => {
@@ -120,11 +159,16 @@ impl Connection {
         };
         let what = format!("ask which kinds {name} has");
         let listed = self.answer(&what, answer).await?;
-        let listable = listed.resources.into_iter().filter(|resource| {
-            let list = resource.verbs.iter().any(|verb| verb == "list");
-            resource.namespaced && list && !resource.name.contains('/')
+        let kinds = listed.resources.into_iter().filter(|one| !one.name.contains('/'));
+        let kinds = kinds.filter_map(|one| {
+            let can = |verb: &str| one.verbs.iter().any(|known| known == verb);
+            can("list").then(|| ServedKind {
+                resource: api_resource(&name, &one.kind, &one.name),
+                is_namespaced: one.namespaced,
+                can_create: can("create"),
+            })
         });
-        Ok(listable.map(|found| api_resource(&name, &found.kind, &found.name)).collect())
+        Ok(kinds.collect())
     }
 
     /// Whether our account may use this verb on every object of a kind, in one

@@ -24,6 +24,7 @@ mod writes;
 
 pub use access::{Access, InvalidKubeconfig};
 pub use connection::{Connection, require_identity};
+pub use discovery::{Kinds, ServedKind};
 pub use error::{Error, Reason};
 pub use index::{Changes, Facts, Index, IndexState, object_key};
 pub use kube::api::{ApiResource, DynamicObject, ObjectMeta};

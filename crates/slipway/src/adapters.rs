@@ -1,10 +1,11 @@
 //! The adapters that are too small for a crate: the system's clock, its random
-//! source, and the log.
+//! source, the log, and the standard input.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use slipway_app::ports::{Clock, Entropy};
 use slipway_core::time::Timestamp;
+use tokio::io::AsyncReadExt as _;
 use tracing_subscriber::EnvFilter;
 use uuid::Uuid;
 
@@ -53,4 +54,12 @@ pub(crate) fn log_to_stderr(format: LogFormat) {
         LogFormat::Text => log.with_ansi(false).init(),
         LogFormat::Json => log.json().init(),
     }
+}
+
+/// Returns when standard input ends. The process that started this one keeps the other end open
+/// until it ends.
+pub(crate) async fn end_of_stdin() {
+    let mut bytes = [0; 64];
+    let mut stdin = tokio::io::stdin();
+    while let Ok(1..) = stdin.read(&mut bytes).await {}
 }

@@ -11,7 +11,7 @@ use slipway_agent::node::NodeOptions;
 use slipway_cli::ClientOptions;
 use slipway_core::time::parse_duration;
 
-use crate::adapters::log_to_stderr;
+use crate::adapters::{end_of_stdin, log_to_stderr};
 use crate::arguments::AgentProgram;
 use crate::config::LogFormat;
 use crate::error::Error;
@@ -38,6 +38,9 @@ pub(crate) struct AgentArguments {
     /// Write the log as lines of JSON
     #[arg(long, env = "SLIPWAY_AGENT_LOG_JSON")]
     log_json: bool,
+    /// End when standard input ends, so that this does not outlive whoever started it
+    #[arg(long, hide = true)]
+    stop_with_stdin: bool,
 }
 
 #[derive(Debug, Args)]
@@ -120,5 +123,9 @@ async fn run_deploying(
         once: arguments.once,
         target,
     };
-    Ok(Box::pin(slipway_agent::fleet::run(options)).await?)
+    let agent = Box::pin(slipway_agent::fleet::run(options));
+    tokio::select! {
+        ended = agent => Ok(ended?),
+        () = end_of_stdin(), if arguments.stop_with_stdin => Ok(()),
+    }
 }

@@ -1,7 +1,11 @@
 //! Renderers and checks that the client runs itself, from the same crates that
 //! the server uses.
 
-use slipway_cli::{DaemonSet, MachineConfig, Renderers};
+use std::path::PathBuf;
+
+use serde_json::Value;
+use slipway_cli::{DaemonSet, MachineConfig, Pending, Renderers};
+use slipway_cluster::{Access, Connection, Listing, ObjectRef, Version, api_resource};
 use slipway_core::catalog::Name;
 use slipway_core::catalog::blueprint::VersionContent;
 use slipway_core::catalog::blueprint_version::{CompositeScope, CompositeType};
@@ -14,7 +18,8 @@ use slipway_server::submitted_content;
 use slipway_wire::catalog::{self, PublishVersion};
 use slipway_wire::problem::FieldError;
 
-pub(crate) const RENDERERS: Renderers = Renderers { faults, daemon_set, cloud_init, role };
+pub(crate) const RENDERERS: Renderers =
+    Renderers { faults, daemon_set, cloud_init, role, config_maps, remove_config_maps };
 
 /// Defaults of a rendered node agent; plexd has its own.
 const HEARTBEAT_INTERVAL_MS: u64 = 30_000;
@@ -93,4 +98,45 @@ fn daemon_set(wanted: &DaemonSet<'_>) -> Result<String, String> {
     };
     let rendered = bundle.render().map_err(|error| error.to_string())?;
     Ok(rendered.expose().to_owned())
+}
+
+/// The ConfigMaps of a namespace as the API server has them.
+fn config_maps(
+    kubeconfig: PathBuf,
+    namespace: &'static str,
+    labels: Option<String>,
+) -> Pending<Vec<Value>> {
+    Box::pin(async move {
+        let connection = Connection::new(Access::Kubeconfig(kubeconfig), "of the demo");
+        let resource = api_resource("v1", "ConfigMap", "configmaps");
+        let (namespace, labels) = (Some(namespace), labels.as_deref());
+        let listing = Listing { namespace, labels, ..Listing::all(&resource) };
+        let found = connection.list(listing).await.map_err(|error| error.to_string())?;
+        let found = found.into_iter().map(serde_json::to_value);
+        found.collect::<Result<_, _>>().map_err(|error| error.to_string())
+    })
+}
+
+/// Deletes ConfigMaps; one that somebody wrote since stays, and is an error.
+fn remove_config_maps(kubeconfig: PathBuf, namespace: &'static str, labels: String) -> Pending<()> {
+    Box::pin(async move {
+        let connection = Connection::new(Access::Kubeconfig(kubeconfig), "of the demo");
+        let resource = api_resource("v1", "ConfigMap", "configmaps");
+        let listing = Listing {
+            namespace: Some(namespace),
+            labels: Some(&labels),
+            ..Listing::all(&resource)
+        };
+        for found in connection.list(listing).await.map_err(|error| error.to_string())? {
+            let object = ObjectRef {
+                resource: resource.clone(),
+                namespace: Some(namespace.to_owned()),
+                name: found.metadata.name.clone().unwrap_or_default(),
+            };
+            let Some(version) = Version::of(&found.metadata) else { continue };
+            let deleted = connection.delete_unchanged(&object, &version).await;
+            deleted.map_err(|error| error.to_string())?;
+        }
+        Ok(())
+    })
 }

@@ -6,10 +6,12 @@
 //! stack is its report and leaves the others alone; an error that this returns ends the
 //! pass.
 
+use std::collections::BTreeSet;
+
 use slipway_wire::fleet::DeploymentObject;
 use tokio::time::Instant;
 
-use super::backend::{Backend, Fault, Removal, Stamp};
+use super::backend::{Backend, Fault, Found, Removal, Stamp};
 use super::decide::Action;
 use super::inventory::{Entry, Event, Phase, Reference, Report};
 use super::manifest;
@@ -124,10 +126,43 @@ impl<B: Backend> Agent<'_, B> {
         self.succeeded(stack, entry, object_id, removal.notes).await
     }
 
+    /// The stack of a marker. If the inventory does not have it, what carries its marks is
+    /// searched for, each time until everything is done; and why that may not be all.
+    async fn marked(
+        &mut self,
+        stack: &str,
+        object_id: &str,
+    ) -> Result<(Entry, Option<String>), Fault> {
+        let known = self.inventory.as_ref().and_then(|inventory| inventory.get(stack));
+        let mut entry = known.cloned().unwrap_or_else(|| Entry::lost(object_id));
+        object_id.clone_into(&mut entry.object_id);
+        if !entry.is_lost {
+            return Ok((entry, None));
+        }
+        let Found { references, unlisted } = self.backend.find(stack).await?;
+        if !references.is_empty() {
+            let objects = references.len();
+            tracing::warn!(stack, objects, "the inventory lacks objects that carry our marks");
+        }
+        let known: BTreeSet<_> = entry.references.iter().map(Reference::key).collect();
+        entry.references.extend(references.into_iter().filter(|one| !known.contains(&one.key())));
+        let unlisted = (!unlisted.is_empty()).then(|| {
+            format!(
+                "the inventory lacks the stack, and more of it may be there: {}",
+                unlisted.join("; ")
+            )
+        });
+        Ok((entry, unlisted))
+    }
+
     /// Deletes everything of a stack.
     async fn remove(&mut self, stack: &str, object_id: &str, event: Event) -> Result<(), Fault> {
-        let mut entry = self.entry(stack, object_id);
-        object_id.clone_into(&mut entry.object_id);
+        let (mut entry, unlisted) = match self.marked(stack, object_id).await {
+            Err(Fault::Refused(reason)) => {
+                return self.failed_to_find((stack, object_id), event, &reason).await;
+            }
+            found => found?,
+        };
         (entry.phase, entry.event) = (Phase::Removing, event);
         let mut removal = Removal::default();
         if !entry.references.is_empty() {
@@ -145,15 +180,23 @@ impl<B: Backend> Agent<'_, B> {
             self.commit(stack, entry).await?;
             return self.failed((stack, object_id), event, &waiting, true).await;
         }
+        if let Some(unlisted) = unlisted {
+            self.commit(stack, entry).await?;
+            return self.failed((stack, object_id), event, &unlisted, false).await;
+        }
         tracing::info!(stack, event = event.as_str(), "a stack is removed");
-        entry.phase = Phase::Gone;
+        (entry.phase, entry.is_lost) = (Phase::Gone, false);
         self.succeeded(stack, entry, object_id.to_owned(), removal.notes).await
     }
 
     /// Lets go of everything of a stack.
     async fn release(&mut self, stack: &str, object_id: &str) -> Result<(), Fault> {
-        let mut entry = self.entry(stack, object_id);
-        object_id.clone_into(&mut entry.object_id);
+        let (mut entry, unlisted) = match self.marked(stack, object_id).await {
+            Err(Fault::Refused(reason)) => {
+                return self.failed_to_find((stack, object_id), Event::Keep, &reason).await;
+            }
+            found => found?,
+        };
         (entry.phase, entry.event) = (Phase::Releasing, Event::Keep);
         if !entry.references.is_empty() {
             self.commit(stack, entry.clone()).await?;
@@ -165,10 +208,28 @@ impl<B: Backend> Agent<'_, B> {
                 Err(fault) => return Err(fault),
             }
         }
-        tracing::info!(stack, "a stack is let go; its objects stay");
         entry.references.clear();
-        entry.phase = Phase::Gone;
+        if let Some(unlisted) = unlisted {
+            self.commit(stack, entry).await?;
+            return self.failed((stack, object_id), Event::Keep, &unlisted, false).await;
+        }
+        tracing::info!(stack, "a stack is let go; its objects stay");
+        (entry.phase, entry.is_lost) = (Phase::Gone, false);
         self.succeeded(stack, entry, object_id.to_owned(), Vec::new()).await
+    }
+
+    /// Nothing is known of the stack, and nothing was found out.
+    async fn failed_to_find(
+        &mut self,
+        (stack, object_id): (&str, &str),
+        event: Event,
+        reason: &str,
+    ) -> Result<(), Fault> {
+        if self.inventory.as_ref().is_none_or(|inventory| !inventory.contains_key(stack)) {
+            let phase = if event == Event::Keep { Phase::Releasing } else { Phase::Removing };
+            self.commit(stack, Entry { phase, event, ..Entry::lost(object_id) }).await?;
+        }
+        self.failed((stack, object_id), event, reason, false).await
     }
 
     async fn succeeded(
@@ -210,7 +271,8 @@ impl<B: Backend> Agent<'_, B> {
         event: Event,
         reason: &str,
     ) -> Result<(), Fault> {
-        let mut entry = self.entry(stack, object_id);
+        let known = self.inventory.as_ref().and_then(|inventory| inventory.get(stack));
+        let mut entry = known.cloned().unwrap_or_else(|| Entry::lost(object_id));
         entry.say(Report {
             object_id: object_id.to_owned(),
             event,

@@ -36,6 +36,14 @@ pub(crate) enum Fault {
     Foreign(String),
 }
 
+/// What carries the marks of a stack.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Found {
+    pub(crate) references: Vec<Reference>,
+    /// Why it is not known whether that is all.
+    pub(crate) unlisted: Vec<String>,
+}
+
 /// What came of a removal.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Removal {
@@ -131,6 +139,9 @@ pub(crate) trait Backend: Send {
         known: &[Reference],
         prepared: Self::Prepared,
     ) -> impl Future<Output = Result<Vec<Reference>, Fault>> + Send;
+
+    /// Finds what carries this owner and stack without the inventory. It is expensive.
+    fn find(&mut self, stack: &str) -> impl Future<Output = Result<Found, Fault>> + Send;
 
     /// Removes what carries this owner and stack of these references, and says what is
     /// not gone yet.

@@ -18,10 +18,10 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::backend::{Backend, Contact, Fault, Health, Owner, Removal, Stamp};
+use super::backend::{Backend, Contact, Fault, Found, Health, Owner, Removal, Stamp};
 use super::error::Error;
 use super::inventory::{Entry, Inventory, Reference, short_digest};
-use super::manifest::Manifest;
+use super::manifest::{Manifest, reference};
 use crate::files::{self, LifeLock};
 
 /// What an object may contain is nobody else's business.
@@ -270,6 +270,31 @@ impl Backend for DirectoryBackend {
             references.push(Reference { digest, is_stale: false, ..manifest.reference.clone() });
         }
         Ok(references)
+    }
+
+    /// By the first lines of all files.
+    async fn find(&mut self, stack: &str) -> Result<Found, Fault> {
+        let (mut found, mark) = (Found::default(), self.mark(stack) + " ");
+        for file in fs::read_dir(&self.path).map_err(fault("read", &self.path))? {
+            let path = file.map_err(fault("read", &self.path))?.path();
+            if path.is_dir() {
+                continue;
+            }
+            let content = files::read_if_there(&path).map_err(fault("read", &path))?;
+            let Some(content) = content.filter(|text| text.starts_with(mark.as_bytes())) else {
+                continue;
+            };
+            let end = content.iter().position(|byte| *byte == b'\n').unwrap_or(content.len());
+            let body = serde_json::from_slice::<Value>(&content[end..]);
+            match body.ok().and_then(|body| reference(&body).ok()) {
+                Some(reference) if self.file(&reference) == path => found.references.push(reference),
+                _ => found.unlisted.push(format!(
+                    "the file {} says that it is of this stack, and is not as this agent wrote it; remove it",
+                    path.display()
+                )),
+            }
+        }
+        Ok(found)
     }
 
     async fn remove(&mut self, stack: &str, references: &[Reference]) -> Result<Removal, Fault> {

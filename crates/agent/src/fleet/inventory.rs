@@ -124,6 +124,10 @@ pub(crate) struct Entry {
     /// Why it is removed; `DEPLOY` while it is not.
     pub(crate) event: Event,
     pub(crate) references: Vec<Reference>,
+    /// The inventory did not have it when its marker came, or when its first object failed,
+    /// so the references may not be all: somebody may have deleted the inventory.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) is_lost: bool,
     /// A report that the control plane has not taken yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) report: Option<Report>,
@@ -141,9 +145,15 @@ impl Entry {
             phase: Phase::Applying,
             event: Event::Deploy,
             references: Vec::new(),
+            is_lost: false,
             report: None,
             reported: None,
         }
+    }
+
+    /// A stack that the inventory does not have although it may have been applied.
+    pub(crate) fn lost(object_id: &str) -> Self {
+        Self { is_lost: true, ..Self::new(object_id, "") }
     }
 
     /// Puts a report in line, unless the last one said the same.

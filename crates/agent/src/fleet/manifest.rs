@@ -72,7 +72,8 @@ fn resolve(body: Value, manifests: &mut Vec<Manifest>) -> Result<(), String> {
     Ok(())
 }
 
-fn reference(body: &Value) -> Result<Reference, String> {
+/// The address of an object, by its body.
+pub(super) fn reference(body: &Value) -> Result<Reference, String> {
     let text = |value: &Value, field: &str| match value.as_str() {
         Some(text) if !text.is_empty() => Ok(text.to_owned()),
         _ => Err(format!("`{field}` is missing")),

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use slipway_agent::fleet::Target;
 
-use crate::stand_in::{Agent, INSTALLATION, StandIn, config_map, run_once, stack};
+use crate::stand_in::{Agent, StandIn, config_map, run_once, stack};
 
 /// A folder for manifests, removed at the end of the test.
 pub(crate) struct Folder {
@@ -65,7 +65,7 @@ async fn a_stack_is_deployed_upgraded_and_removed() {
     assert_eq!(names(folder.path()), ["ConfigMap n/a", "ConfigMap n/b"]);
     let (body, first) = &found["ConfigMap n/a"];
     assert_eq!(body["data"]["value"], "yes", "a text stays a text");
-    assert!(first.contains(INSTALLATION) && first.contains(&stack(1)), "{first}");
+    assert!(first.contains(&server.calls().installation) && first.contains(&stack(1)), "{first}");
     assert!(first.contains(&object), "{first}");
     for file in fs::read_dir(folder.path()).unwrap() {
         let file = file.unwrap();
@@ -169,4 +169,58 @@ async fn names_that_would_leave_the_folder_stay_in_it() {
     assert_eq!(objects(folder.path()).len(), 1);
     let outside = fs::read_dir(folder.path().parent().unwrap()).unwrap().count();
     assert_eq!(outside, 1);
+}
+
+/// A marker for a stack that the inventory lacks: what says that it is of the stack goes, before
+/// success is reported.
+#[tokio::test]
+async fn a_marker_finds_what_a_lost_inventory_does_not_know() {
+    let (server, folder) = (StandIn::start().await, Folder::new());
+    let content = config_map("n", "a", "1") + &config_map("n", "b", "1");
+    server.offer(1, &content);
+    server.offer(2, &config_map("n", "c", "1"));
+    run_once(&server, folder.target()).await.unwrap();
+    fs::remove_file(folder.path().join(".slipway/stacks").join(stack(1))).unwrap();
+    fs::write(folder.path().join("notes.txt"), "nobody's").unwrap();
+    let marker = server.mark(1);
+    run_once(&server, folder.target()).await.unwrap();
+    server.reported(&marker, "DELETE", "SUCCESS").await;
+    fs::remove_file(folder.path().join("notes.txt")).unwrap();
+    assert_eq!(names(folder.path()), ["ConfigMap n/c"], "only this stack");
+
+    // The same for a marker that keeps.
+    server.offer(1, &content);
+    run_once(&server, folder.target()).await.unwrap();
+    fs::remove_dir_all(folder.path().join(".slipway")).unwrap();
+    let marker = server.mark_kept(1);
+    run_once(&server, folder.target()).await.unwrap();
+    server.reported(&marker, "KEEP", "SUCCESS").await;
+    let found = objects(folder.path());
+    assert!(!found["ConfigMap n/a"].1.contains("slipway"), "{found:?}");
+    assert!(found["ConfigMap n/c"].1.contains(&stack(2)), "{found:?}");
+}
+
+/// A file that somebody copied or broke is of the stack still, so there is no success while it
+/// is there.
+#[tokio::test]
+async fn a_marker_without_an_inventory_fails_while_something_of_the_stack_may_be_left() {
+    let (server, folder) = (StandIn::start().await, Folder::new());
+    server.offer(1, &config_map("n", "a", "1"));
+    run_once(&server, folder.target()).await.unwrap();
+    let mut files = fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().path());
+    let file = files.find(|path| path.is_file()).unwrap();
+    let copy = folder.path().join("copy.yaml");
+    fs::copy(&file, &copy).unwrap();
+    fs::remove_dir_all(folder.path().join(".slipway")).unwrap();
+    let marker = server.mark(1);
+    let refused = run_once(&server, folder.target()).await.unwrap_err();
+    assert!(refused.to_string().contains("copy.yaml"), "{refused}");
+    let message = server.reported(&marker, "DELETE", "FAILURE").await.message.unwrap();
+    assert!(message.contains("copy.yaml"), "{message}");
+    assert!(!file.exists() && copy.exists());
+    // Another process does not believe its inventory meanwhile.
+    run_once(&server, folder.target()).await.unwrap_err();
+    fs::remove_file(&copy).unwrap();
+    run_once(&server, folder.target()).await.unwrap();
+    server.reported(&marker, "DELETE", "SUCCESS").await;
 }

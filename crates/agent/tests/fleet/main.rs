@@ -4,5 +4,6 @@
 
 mod core;
 mod directory;
+mod outage;
 mod process;
 mod stand_in;

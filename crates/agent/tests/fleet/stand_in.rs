@@ -3,10 +3,12 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, Query, Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
+use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, patch, post, put};
 use axum::{Json, Router};
@@ -24,11 +26,18 @@ pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(crate) const KEY: &str = "slipway_agentkey_this-must-not-be-seen";
 pub(crate) const AGENT: &str = "01890000-0000-7000-8000-00000000a9e1";
-pub(crate) const INSTALLATION: &str = "01890000-0000-7000-8000-0000000015a1";
+
+/// Each stand-in is an installation of its own: those of a process may share a cluster, where an
+/// agent may search for everything that carries its marks.
+fn installation() -> String {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    format!("01890000-0000-7000-a000-{:012x}", LAST.fetch_add(1, Ordering::Relaxed))
+}
 
 /// What the control plane knows and was told.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Calls {
+    pub(crate) installation: String,
     pub(crate) status: String,
     /// What it offers, by stack.
     pub(crate) offered: BTreeMap<String, DeploymentObject>,
@@ -44,6 +53,10 @@ pub(crate) struct Calls {
     pub(crate) failing_polls: usize,
     /// Reports that are answered 503, next.
     pub(crate) failing_events: usize,
+    /// Whether the network is cut: no request is answered, whatever it is.
+    pub(crate) is_cut: bool,
+    /// Requests that were not answered.
+    pub(crate) unanswered: usize,
     /// Whether it speaks the published protocol alone: no tag, and nothing held back.
     pub(crate) is_plain: bool,
 }
@@ -69,7 +82,8 @@ pub(crate) fn stack(number: u32) -> String {
 
 impl StandIn {
     pub(crate) async fn start() -> Self {
-        let calls = Calls { status: "ACTIVE".to_owned(), ..Calls::default() };
+        let (installation, status) = (installation(), "ACTIVE".to_owned());
+        let calls = Calls { installation, status, ..Calls::default() };
         let calls: Shared = Arc::new(watch::Sender::new(calls));
         let router = Router::new()
             .route("/api/v1/auth/pak", post(authenticate))
@@ -80,6 +94,7 @@ impl StandIn {
             .route("/api/v1/agents/{id}/health-status", patch(health))
             .route("/api/v1/agents/{id}/prune-refusal", put(refusal))
             .route("/api/v1/agents/{id}/prune-confirmations", get(confirmations))
+            .layer(middleware::from_fn_with_state(calls.clone(), unless_cut))
             .with_state(calls.clone());
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
@@ -193,13 +208,21 @@ fn error(status: StatusCode, code: &str) -> Response {
     (status, Json(json!({ "code": code, "message": format!("not now, {KEY}") }))).into_response()
 }
 
-async fn authenticate(headers: HeaderMap) -> Response {
+async fn unless_cut(State(calls): State<Shared>, request: Request, next: Next) -> Response {
+    if calls.borrow().is_cut {
+        calls.send_modify(|calls| calls.unanswered += 1);
+        return std::future::pending().await;
+    }
+    next.run(request).await
+}
+
+async fn authenticate(State(calls): State<Shared>, headers: HeaderMap) -> Response {
     if !is_ours(&headers) {
         return error(StatusCode::UNAUTHORIZED, "unauthorized");
     }
     Json(json!({
         "admin": false, "agent": AGENT, "generator": null, "readonly": false,
-        "installation": INSTALLATION,
+        "installation": calls.borrow().installation,
     }))
     .into_response()
 }

@@ -6,7 +6,7 @@ use kube::api::{ApiResource, DynamicObject, GroupVersionKind, ListParams, Patch,
 use kube::{Api, ResourceExt};
 use serde_json::json;
 
-use crate::stand_in::{AGENT, INSTALLATION, stack};
+use crate::stand_in::{AGENT, stack};
 use crate::world::World;
 
 #[tokio::test]
@@ -20,7 +20,7 @@ async fn a_stack_is_deployed_upgraded_and_pruned() {
     let label = |key: &str| live.labels()[&format!("fleet.slipway.dev/{key}")].clone();
     assert_eq!(
         (label("installation"), label("agent"), label("stack")),
-        (INSTALLATION.to_owned(), AGENT.to_owned(), stack(1))
+        (world.server.calls().installation, AGENT.to_owned(), stack(1))
     );
     assert_eq!(live.annotations()["fleet.slipway.dev/deployment-object"], first);
     world.server.offer(1, &(world.map("b", "2") + &world.map("c", "1")));

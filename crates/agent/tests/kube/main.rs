@@ -7,8 +7,10 @@
 #[path = "../fleet/stand_in.rs"]
 mod stand_in;
 
+mod clusters;
 mod deploy;
 mod idle;
 mod leave;
+mod lost;
 mod owners;
 mod world;

@@ -70,10 +70,21 @@ impl World {
 
     /// Lets the agent use the account that is shipped, and its namespace.
     pub(crate) async fn use_shipped_account(&mut self) {
-        self.home = "slipway-agent".to_owned();
+        self.use_shipped_account_beside("slipway-agent").await;
+    }
+
+    /// The same in another namespace, with roles of its own: tests run at the same time.
+    pub(crate) async fn use_shipped_account_beside(&mut self, home: &str) {
+        self.home = home.to_owned();
         let namespace =
             format!("apiVersion: v1\nkind: Namespace\nmetadata: {{name: {}}}\n", self.home);
         let shipped = std::fs::read_to_string("../../deploy/manifests/agent.yaml").unwrap();
+        let shipped = shipped.replace("namespace: slipway-agent", &format!("namespace: {home}"));
+        let shipped = shipped.replace("name: slipway-agent-", &format!("name: {home}-"));
+        let shipped = shipped.replace(
+            "resourceNames: [kube-system, slipway-agent]",
+            &format!("resourceNames: [kube-system, {home}]"),
+        );
         for document in serde_yaml_ng::Deserializer::from_str(&format!("{namespace}---\n{shipped}"))
         {
             let object = serde_json::Value::deserialize(document).unwrap();
@@ -105,6 +116,32 @@ impl World {
         let token = answer.unwrap().status.unwrap().token;
         let kubeconfig = self.kubernetes.kubeconfig_with_token("slipway-agent", &token);
         std::fs::write(&self.kubeconfig, kubeconfig).unwrap();
+    }
+
+    /// Lets the agent use this kubeconfig.
+    pub(crate) fn reach_by(&self, kubeconfig: &str) {
+        std::fs::write(&self.kubeconfig, kubeconfig).unwrap();
+    }
+
+    /// The same namespaces on another cluster, for agents of this world's control plane.
+    pub(crate) async fn elsewhere(&self, client: Client, kubeconfig: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("kubeconfig");
+        std::fs::write(&path, kubeconfig).unwrap();
+        Self {
+            kubernetes: self.kubernetes,
+            server: StandIn::start().await,
+            client,
+            namespace: self.namespace.clone(),
+            home: self.home.clone(),
+            kubeconfig: path,
+            _folder: folder,
+        }
+    }
+
+    /// Runs the agent of another world's control plane here.
+    pub(crate) async fn run_once_by(&self, server: &StandIn) -> Result<(), Error> {
+        stand_in::run_once(server, self.target()).await
     }
 
     pub(crate) fn target(&self) -> Target {

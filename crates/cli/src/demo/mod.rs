@@ -17,6 +17,9 @@
 //! the kill falls into the two seconds or so for which an agent is frozen: a
 //! stopped process (SIGSTOP) cannot end by itself.
 
+//!
+//! `stage` and `screen` are what every demo has; that of Fleet uses them, too.
+
 mod arguments;
 mod run;
 
@@ -26,10 +29,14 @@ mod watch;
 
 mod agents;
 mod plane;
+mod stage;
 
 mod facts;
 mod records;
 mod screen;
 
 pub(crate) use arguments::{DemoArguments, EXAMPLES};
+pub(crate) use plane::own_program;
 pub(crate) use run::run;
+pub(crate) use screen::{Fact, Screen};
+pub(crate) use stage::{Setting, Stage};

@@ -203,9 +203,28 @@ impl Plane {
     }
 }
 
-/// `slipway up` in `path`. Drops all `surroundings` (names of the variables
-/// that a child would inherit) that configure the user's own server. Always
-/// names the database: it must never be the user's by accident.
+/// A command of this program that inherits nothing of the user's own server.
+pub(crate) fn own_program() -> Result<Command, Error> {
+    let program = std::env::current_exe()
+        .map_err(|error| Error::Demo(format!("cannot find the path of this program: {error}")))?;
+    Ok(without_settings(&program, std::env::vars_os().map(|(name, _)| name)))
+}
+
+/// Drops all `dependencies` (names of the variables that a child would inherit) that
+/// configure a server or a client.
+fn without_settings(program: &Path, dependencies: impl Iterator<Item = OsString>) -> Command {
+    let mut command = Command::new(program);
+    for variable in dependencies {
+        let text = variable.to_string_lossy();
+        if FOREIGN.iter().any(|prefix| text.starts_with(prefix)) {
+            command.env_remove(&variable);
+        }
+    }
+    command
+}
+
+/// `slipway up` in `path`. Always names the database: it must never be the user's by
+/// accident.
 fn command(
     program: &Path,
     path: &Path,
@@ -214,13 +233,7 @@ fn command(
 ) -> Command {
     let data = path.join("data");
     let own = Secret::new(format!("sqlite:{}", data.join("slipway.db").display()));
-    let mut command = Command::new(program);
-    for variable in dependencies {
-        let text = variable.to_string_lossy();
-        if FOREIGN.iter().any(|prefix| text.starts_with(prefix)) {
-            command.env_remove(&variable);
-        }
-    }
+    let mut command = without_settings(program, dependencies);
     command
         .args(["up", "--no-context"])
         .arg("--data-dir")

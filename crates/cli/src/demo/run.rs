@@ -1,16 +1,11 @@
-//! Runs the demo: starts the control plane, runs the story, and cleans up
-//! however that ended.
-
-use std::io;
+//! Runs the demo: chooses the story, and says what it ran on.
 
 use slipway_core::secret::Secret;
-use tokio::signal::unix::{SignalKind, signal};
 
 use super::arguments::{DemoArguments, DemoSubstrate};
-use super::plane::{Plane, Run, draw_key, draw_name};
-use super::records::{self, Outcome};
-use super::screen::{Fact, Screen};
-use super::{cluster, story};
+use super::screen::Screen;
+use super::stage::{Setting, Stage};
+use super::{cluster, records, story};
 use crate::arguments::Output;
 use crate::error::Error;
 use crate::terminal::Terminal;
@@ -23,114 +18,28 @@ pub(crate) async fn run(
     let database = database_kind(arguments)?;
     let kubeconfig = kubeconfig(arguments)?;
     let mut screen = Screen::new(terminal, output == Output::Json);
-    let (key, name) = (draw_key()?, draw_name()?);
-    // Install the handlers before anything starts, so that an interruption
-    // never leaves a process behind.
-    let interrupted = interruption()
-        .map_err(|error| Error::Demo(format!("cannot listen for signals: {error}")))?;
     if kubeconfig.is_some() {
         screen.line(cluster::NEEDS);
     }
-    let mut plane = Plane::start(Run {
-        name: &name,
-        key: &key,
-        database_url: arguments.database_url.as_ref(),
-        kubeconfig: kubeconfig.as_ref(),
-    })?;
-    screen.heading("A control plane of its own");
-    screen
-        .now("slipway", &format!("`slipway up` on {database}, in {}", plane.directory().display()));
-
-    let agents = plane.agents.clone();
-    let told = {
-        let story = async {
-            let client = plane.connect(&key).await?;
-            screen.now("slipway", "it serves");
-            match arguments.substrate {
-                DemoSubstrate::Local => story::tell(&client, &agents, &name, &mut screen).await,
-                DemoSubstrate::Crossplane => {
-                    cluster::tell(&client, &agents, &name, &mut screen).await
-                }
-            }
-        };
-        tokio::select! {
-            told = tokio::time::timeout(arguments.timeout, story) => told.unwrap_or_else(|_| {
-                Err(Error::Demo(format!("the story did not end within {:?}", arguments.timeout)))
-            }),
-            () = interrupted => Err(Error::Interrupted),
+    let setting =
+        Setting { database_url: arguments.database_url.as_ref(), kubeconfig: kubeconfig.as_ref() };
+    let mut stage = Stage::open(setting, database, &mut screen)?;
+    let (agents, name) = (stage.agents(), stage.name().to_owned());
+    let told = stage.play(arguments.timeout, &mut screen, async |client, screen| {
+        match arguments.substrate {
+            DemoSubstrate::Local => story::tell(client, &agents, &name, screen).await,
+            DemoSubstrate::Crossplane => cluster::tell(client, &agents, &name, screen).await,
         }
-    };
-    match told {
-        Ok(outcome) => {
-            let substrate = arguments.substrate.as_str();
-            finish(plane, &outcome, [substrate, database], &mut screen).await
-        }
-        Err(error) => {
-            clear_up(plane, &mut screen).await;
-            if kubeconfig.is_some() {
-                screen.line(cluster::LEFT);
-            }
-            Err(error)
-        }
+    });
+    let told = told.await;
+    let is_left = told.is_err() && kubeconfig.is_some();
+    let ran_on = [arguments.substrate.as_str(), database];
+    let summary = |outcome, facts, duration| records::summary(&outcome, facts, duration, ran_on);
+    let ended = stage.close(told, &mut screen, summary).await;
+    if is_left {
+        screen.line(cluster::LEFT);
     }
-}
-
-/// Stops everything in order and checks that too.
-async fn finish(
-    mut plane: Plane,
-    outcome: &Outcome,
-    ran_on: [&str; 2],
-    screen: &mut Screen<'_>,
-) -> Result<(), Error> {
-    let agents = plane.agents.clone();
-    let ended = plane.stop().await;
-    let seen = ended.map_or("it had to be killed".to_owned(), |status| status.to_string());
-    screen.check(Fact::new(
-        "the control plane ended when it was asked to (SIGTERM)",
-        ended.is_some_and(|status| status.success()),
-        "exit status: 0",
-        seen,
-    ));
-    let log = plane.log_tail();
-    agents.kill_all();
-    let removed = plane.remove_directory();
-    let left = removed.as_ref().is_ok_and(|path| path.exists());
-    screen.check(Fact::new(
-        "the temporary directory is gone",
-        removed.is_ok() && !left,
-        "nothing left",
-        removed.map_or_else(|error| error.to_string(), |path| path.display().to_string()),
-    ));
-
-    let failed = screen.failed().len();
-    if failed > 0 {
-        show_log(&log, screen);
-    }
-    let facts = screen.facts();
-    screen.heading(&format!("{} of {facts} facts hold", facts - failed));
-    let summary = records::summary(outcome, facts, screen.begun().elapsed(), ran_on);
-    screen.result(&summary.to_string());
-    if failed > 0 {
-        return Err(Error::Demo(format!("not so: {}", screen.failed().join("; "))));
-    }
-    Ok(())
-}
-
-/// Ends everything that was started, whatever its state.
-async fn clear_up(mut plane: Plane, screen: &mut Screen<'_>) {
-    plane.stop().await;
-    plane.agents.kill_all();
-    show_log(&plane.log_tail(), screen);
-    if let Err(error) = plane.remove_directory() {
-        screen.line(&error.to_string());
-    }
-}
-
-fn show_log(lines: &[String], screen: &mut Screen<'_>) {
-    screen.heading("The last lines of the control plane's log");
-    for line in lines {
-        screen.line(&format!("  {line}"));
-    }
+    ended
 }
 
 /// The content of the file, if the demo runs on a cluster.
@@ -158,18 +67,4 @@ fn database_kind(arguments: &DemoArguments) -> Result<&'static str, Error> {
             )),
         },
     }
-}
-
-/// Resolves on the first SIGINT, SIGTERM or SIGHUP.
-fn interruption() -> io::Result<impl Future<Output = ()>> {
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut hang_up = signal(SignalKind::hangup())?;
-    Ok(async move {
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-            _ = hang_up.recv() => {}
-        }
-    })
 }

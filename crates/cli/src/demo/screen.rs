@@ -8,7 +8,7 @@ use crate::terminal::{Terminal, clean};
 
 /// Something that must be true, with what was seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Fact {
+pub(crate) struct Fact {
     name: String,
     holds: bool,
     expected: String,
@@ -16,7 +16,7 @@ pub(super) struct Fact {
 }
 
 impl Fact {
-    pub(super) fn new(
+    pub(crate) fn new(
         name: impl Into<String>,
         holds: bool,
         expected: impl Display,
@@ -25,7 +25,7 @@ impl Fact {
         Self { name: name.into(), holds, expected: expected.to_string(), seen: seen.to_string() }
     }
 
-    pub(super) fn equal(
+    pub(crate) fn equal(
         name: impl Into<String>,
         expected: impl Display,
         seen: impl Display,
@@ -35,19 +35,19 @@ impl Fact {
     }
 
     #[cfg(test)]
-    pub(super) fn holds(&self) -> bool {
+    pub(crate) fn holds(&self) -> bool {
         self.holds
     }
 
     #[cfg(test)]
-    pub(super) fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         &self.name
     }
 }
 
 /// Where lines go, and how many facts held.
 #[derive(Debug)]
-pub(super) struct Screen<'a> {
+pub(crate) struct Screen<'a> {
     terminal: &'a mut Terminal,
     /// Show the timeline on standard error and only the last line on output.
     beside: bool,
@@ -59,39 +59,39 @@ pub(super) struct Screen<'a> {
 const FAINT: &str = "2";
 
 impl<'a> Screen<'a> {
-    pub(super) fn new(terminal: &'a mut Terminal, beside: bool) -> Self {
+    pub(crate) fn new(terminal: &'a mut Terminal, beside: bool) -> Self {
         Self { terminal, beside, begun: Instant::now(), facts: 0, failed: Vec::new() }
     }
 
-    pub(super) fn begun(&self) -> Instant {
+    pub(crate) fn begun(&self) -> Instant {
         self.begun
     }
 
-    pub(super) fn facts(&self) -> usize {
+    pub(crate) fn facts(&self) -> usize {
         self.facts
     }
 
-    pub(super) fn failed(&self) -> &[String] {
+    pub(crate) fn failed(&self) -> &[String] {
         &self.failed
     }
 
-    pub(super) fn heading(&mut self, text: &str) {
+    pub(crate) fn heading(&mut self, text: &str) {
         let text = self.painted(BOLD, text);
         self.line(&format!("\n{text}"));
     }
 
     /// Shows something that happened at a moment of the timeline.
-    pub(super) fn event(&mut self, seconds: f64, who: &str, what: &str) {
+    pub(crate) fn event(&mut self, seconds: f64, who: &str, what: &str) {
         let time = self.painted(FAINT, &format!("{seconds:>6.1}s"));
         self.line(&format!("{time}  {who:<12} {}", clean(what)));
     }
 
     /// Shows something that happens now.
-    pub(super) fn now(&mut self, who: &str, what: &str) {
+    pub(crate) fn now(&mut self, who: &str, what: &str) {
         self.event(self.begun.elapsed().as_secs_f64(), who, what);
     }
 
-    pub(super) fn check(&mut self, fact: Fact) {
+    pub(crate) fn check(&mut self, fact: Fact) {
         self.facts += 1;
         if fact.holds {
             let mark = self.painted(GREEN, "ok");
@@ -106,11 +106,11 @@ impl<'a> Screen<'a> {
     }
 
     /// Prints the last line, which is for programs.
-    pub(super) fn result(&mut self, line: &str) {
+    pub(crate) fn result(&mut self, line: &str) {
         self.terminal.print(line);
     }
 
-    pub(super) fn line(&mut self, text: &str) {
+    pub(crate) fn line(&mut self, text: &str) {
         if self.beside {
             self.terminal.say(text);
         } else {

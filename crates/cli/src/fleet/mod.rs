@@ -14,3 +14,5 @@ pub(crate) mod stack;
 pub(crate) mod strategy;
 pub(crate) mod target;
 pub(crate) mod template;
+
+pub(crate) mod demo;

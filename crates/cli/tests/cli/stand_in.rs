@@ -156,6 +156,8 @@ const RENDERERS: Renderers = Renderers {
         }],
         false => Vec::new(),
     },
+    config_maps: |_, _, _| Box::pin(async { Ok(Vec::new()) }),
+    remove_config_maps: |_, _, _| Box::pin(async { Ok(()) }),
     role: |slug, composite| Ok(format!("role: {slug}\nof: {}\n", composite.plural)),
     daemon_set: |wanted| Ok(format!("on: {}\ntoken: {}\n", wanted.hostname, wanted.token)),
 };

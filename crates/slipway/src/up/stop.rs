@@ -1,8 +1,8 @@
 //! The signals that stop a control plane.
 
-use tokio::io::AsyncReadExt;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use crate::adapters::end_of_stdin;
 use crate::error::Error;
 
 /// SIGTERM, SIGINT and SIGHUP, and the end of standard input if that is
@@ -39,11 +39,4 @@ impl Signals {
         }
         self.with_stdin = false;
     }
-}
-
-/// The process that started this one keeps the other end open until it ends.
-async fn end_of_stdin() {
-    let mut bytes = [0; 64];
-    let mut stdin = tokio::io::stdin();
-    while let Ok(1..) = stdin.read(&mut bytes).await {}
 }

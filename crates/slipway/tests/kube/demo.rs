@@ -1,14 +1,14 @@
-//! The demo on a cluster, as a newcomer runs it, compared with the records of
+//! The demos on a cluster, as a newcomer runs them, compared with the records of
 //! the API server and the agents.
 
 use std::process::Stdio;
 
-use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::ResourceExt;
 use kube::api::{Api, ListParams};
-use serde_json::Value;
+use serde_json::{Value, json};
 use slipway_standin::AgentMode;
-use slipway_testkit::kube::ADMIN;
+use slipway_testkit::kube::{ADMIN, AuditRecord, shared};
 
 use crate::control_plane::binary;
 use crate::order;
@@ -56,4 +56,48 @@ async fn the_demo_verifies_every_fact_on_a_cluster() {
     let namespaces = namespaces.list(&ListParams::default()).await.unwrap();
     let names: Vec<_> = namespaces.iter().map(ResourceExt::name_any).collect();
     assert!(!names.iter().any(|name| name.starts_with("slipway-project-")), "{names:?}");
+}
+
+/// One of its three agents is a cluster agent. The audit log has each object of the stack: made,
+/// changed, deleted, made again by the restore, and deleted for good.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_demo_of_fleet_verifies_every_fact_on_a_cluster() {
+    let test = "the_demo_of_fleet_verifies_every_fact_on_a_cluster";
+    let Some(kubernetes) = shared(test).await else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = tokio::process::Command::from(binary());
+    command
+        .args(["fleet", "demo", "--kubeconfig"])
+        .arg(kubernetes.kubeconfig_file(ADMIN).unwrap())
+        .env("TMPDIR", folder.path())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true);
+    let output = command.output().await.unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
+    let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().collect();
+    assert!(left.is_empty(), "it left {left:?}");
+
+    let summary: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+    assert_eq!(summary["agents"], json!(["directory", "directory", "cluster"]), "{text}");
+    assert_eq!((&summary["removed_later"], &summary["restored"]), (&json!(1), &json!(3)), "{text}");
+    // Other tests use other namespaces.
+    let maps: Api<ConfigMap> = Api::default_namespaced(kubernetes.client(ADMIN).await.unwrap());
+    let left = maps.list(&ListParams::default()).await.unwrap();
+    let left: Vec<_> = left.iter().map(ResourceExt::name_any).collect();
+    let is_ours = |name: &String| name.starts_with("demo-") || name.starts_with("slipway-");
+    assert!(!left.iter().any(is_ours), "it left {left:?}");
+
+    let records = kubernetes.audit().unwrap();
+    let deletions = |end: &str| {
+        let of_demo = |record: &&AuditRecord| {
+            let name = record.object.as_ref().map_or("", |object| &object.name);
+            let is_done = record.verb == "delete" && record.code == Some(200);
+            is_done && name.starts_with("demo-") && name.ends_with(end)
+        };
+        records.iter().filter(of_demo).count()
+    };
+    // What the second version does not have goes once, the rest with each deletion.
+    assert_eq!((deletions("-settings"), deletions("-page"), deletions("-banner")), (1, 2, 2));
 }

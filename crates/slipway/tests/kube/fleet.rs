@@ -1,32 +1,45 @@
-//! Fleet from end to end: a control plane, `slipway agent cluster` as a process, and a real
-//! API server. After each change the content of the cluster is what it should be, by listing it.
+//! Fleet from end to end: a control plane, `slipway agent cluster` as processes, and real API
+//! servers. After each change the content of a cluster is what it should be, by listing it.
+
+mod crash;
+mod life;
+mod rolling;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::Client;
 use kube::api::{Api, ListParams, PostParams};
 use reqwest::Method;
 use serde_json::{Value, json};
-use slipway_testkit::kube::{ADMIN, shared};
+use slipway_testkit::kube::{ADMIN, KubeEnvironment};
 use slipway_testkit::wait;
 
 use crate::control_plane::{ControlPlane, TIMEOUT, binary};
 
-const NAMESPACE: &str = "fleet-apps";
-
+/// A control plane with a generator and a stack.
 struct Fleet {
     plane: ControlPlane,
-    client: Client,
-    agent_id: String,
+    generator_id: String,
     stack_id: String,
-    /// Kubeconfig and key of the agent.
+    /// Where its objects go; other tests use the same servers.
+    namespace: String,
+}
+
+/// A cluster with an agent.
+struct Site {
+    agent_id: String,
+    /// The test's own, with all rights.
+    client: Client,
+    namespace: String,
+    server: String,
+    /// Kubeconfig, key and log of the agent.
     folder: tempfile::TempDir,
 }
 
-/// An agent that runs; dropped, it is killed.
+/// An agent that runs; dropped, it is killed (SIGKILL).
 struct Running(Child);
 
 impl Drop for Running {
@@ -37,38 +50,46 @@ impl Drop for Running {
 }
 
 impl Fleet {
-    async fn start(test: &str) -> Option<Self> {
-        let kubernetes = shared(test).await?;
-        let client = kubernetes.client(ADMIN).await.unwrap();
-        let namespace = json!({ "metadata": { "name": NAMESPACE } });
-        let namespace: Namespace = serde_json::from_value(namespace).unwrap();
-        Api::all(client.clone()).create(&PostParams::default(), &namespace).await.unwrap();
+    async fn start(test: &str) -> Self {
         let mut plane = ControlPlane::new(None);
         plane.start().await;
         plane.wait_until_ready().await;
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join("kubeconfig"), kubernetes.kubeconfig(ADMIN)).unwrap();
-
-        let mut fleet =
-            Self { plane, client, agent_id: String::new(), stack_id: String::new(), folder };
+        let mut fleet = Self {
+            plane,
+            generator_id: String::new(),
+            stack_id: String::new(),
+            namespace: format!("fleet-{test}"),
+        };
         let made = fleet.post("/generators", json!({ "name": "ci" })).await;
-        let generator = text(&made["generator"]["id"]);
-        let agent = json!({
-            "name": "edge", "cluster_name": "east", "generator_ids": [generator],
-        });
-        let made = fleet.post("/agents", agent).await;
-        fleet.agent_id = text(&made["agent"]["id"]);
-        std::fs::write(fleet.path("key"), text(&made["initial_pak"])).unwrap();
-        let agent = format!("/agents/{}", fleet.agent_id);
-        fleet.call(Method::PUT, &agent, Some(json!({ "status": "ACTIVE" })), 200).await;
-        let stack = json!({ "name": "web", "generator_id": generator });
+        fleet.generator_id = text(&made["generator"]["id"]);
+        let stack = json!({ "name": "web", "generator_id": fleet.generator_id });
         fleet.stack_id = text(&fleet.post("/stacks", stack).await["id"]);
-        fleet.target().await;
-        Some(fleet)
+        fleet
     }
 
-    fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
+    /// An active agent for a cluster, by this name and with the stack as its target.
+    async fn join(&self, kubernetes: &KubeEnvironment, name: &str) -> Site {
+        let client = kubernetes.client(ADMIN).await.unwrap();
+        let namespace = json!({ "metadata": { "name": self.namespace } });
+        let namespace: Namespace = serde_json::from_value(namespace).unwrap();
+        Api::all(client.clone()).create(&PostParams::default(), &namespace).await.unwrap();
+        let agent = json!({
+            "name": "edge", "cluster_name": name, "generator_ids": [self.generator_id],
+        });
+        let made = self.post("/agents", agent).await;
+        let site = Site {
+            agent_id: text(&made["agent"]["id"]),
+            client,
+            namespace: self.namespace.clone(),
+            server: self.plane.url(),
+            folder: tempfile::tempdir().unwrap(),
+        };
+        std::fs::write(site.path("key"), text(&made["initial_pak"])).unwrap();
+        site.reach_by(&kubernetes.kubeconfig(ADMIN));
+        let agent = format!("/agents/{}", site.agent_id);
+        self.call(Method::PUT, &agent, Some(json!({ "status": "ACTIVE" })), 200).await;
+        self.target(&site).await;
+        site
     }
 
     async fn call(&self, method: Method, path: &str, body: Option<Value>, status: u16) -> Value {
@@ -83,24 +104,33 @@ impl Fleet {
         answer.1
     }
 
-    async fn target(&self) {
-        let target = json!({ "agent_id": self.agent_id, "stack_id": self.stack_id });
-        self.post(&format!("/agents/{}/targets", self.agent_id), target).await;
+    async fn get(&self, path: &str) -> Value {
+        self.plane.get(&format!("/api/v1{path}")).await
     }
 
-    /// Submits ConfigMaps with these names and values.
-    async fn submit(&self, maps: &[(&str, &str)]) {
-        let documents: Vec<_> = maps
-            .iter()
-            .map(|(name, value)| {
-                let metadata = json!({ "name": name, "namespace": NAMESPACE });
-                let data = json!({ "value": value });
-                json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data })
-                    .to_string()
-            })
-            .collect();
+    async fn target(&self, site: &Site) {
+        let target = json!({ "agent_id": site.agent_id, "stack_id": self.stack_id });
+        self.post(&format!("/agents/{}/targets", site.agent_id), target).await;
+    }
+
+    fn map(&self, name: &str, value: &str) -> String {
+        let metadata = json!({ "name": name, "namespace": self.namespace });
+        let data = json!({ "value": value });
+        json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data })
+            .to_string()
+    }
+
+    /// Submits these documents; the id of the object.
+    async fn submit_all(&self, documents: &[String]) -> String {
         let content = json!({ "yaml_content": documents.join("\n---\n") });
-        self.post(&format!("/stacks/{}/deployment-objects", self.stack_id), content).await;
+        let path = format!("/stacks/{}/deployment-objects", self.stack_id);
+        text(&self.post(&path, content).await["id"])
+    }
+
+    /// Submits ConfigMaps with these names and values; the id of the object.
+    async fn submit(&self, maps: &[(&str, &str)]) -> String {
+        let documents: Vec<_> = maps.iter().map(|(name, value)| self.map(name, value)).collect();
+        self.submit_all(&documents).await
     }
 
     /// The deletion that it became.
@@ -116,15 +146,44 @@ impl Fleet {
         self.post(&format!("/deletions/{deletion}/restore"), json!({})).await;
     }
 
-    fn agent(&self, more: &[&str]) -> std::process::Command {
+    /// Waits until the one agent has said that it is done with a deletion.
+    async fn delivered(&self, deletion: &str) {
+        wait::until(TIMEOUT, "the delivery", async || {
+            let found = self.get(&format!("/deletions/{deletion}")).await;
+            let done = found["deliveries"][0]["removed_at"].is_string();
+            if done { Ok(()) } else { Err(found["deliveries"].to_string()) }
+        })
+        .await;
+    }
+
+    /// What an agent reported about an object, as event and status.
+    async fn reports(&self, site: &Site, object: &str) -> Vec<(String, String)> {
+        let found = self.get(&format!("/agents/{}/events", site.agent_id)).await;
+        let found = found.as_array().unwrap().iter();
+        let about = found.filter(|report| report["deployment_object_id"] == *object);
+        about.map(|report| (text(&report["event_type"]), text(&report["status"]))).collect()
+    }
+}
+
+impl Site {
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Lets the agent use this kubeconfig.
+    fn reach_by(&self, kubeconfig: &str) {
+        std::fs::write(self.path("kubeconfig"), kubeconfig).unwrap();
+    }
+
+    fn agent(&self, more: &[&str]) -> Command {
         let mut command = binary();
         command
-            .args(["agent", "cluster", "--server", &self.plane.url(), "--poll", "1s"])
+            .args(["agent", "cluster", "--server", &self.server, "--poll", "1s"])
             .arg("--key-file")
             .arg(self.path("key"))
             .arg("--kubeconfig")
             .arg(self.path("kubeconfig"))
-            .args(["--namespace", "fleet-agent"])
+            .args(["--namespace", &format!("{}-agent", self.namespace)])
             .args(more)
             .stdin(Stdio::null())
             .stdout(Stdio::null());
@@ -142,30 +201,24 @@ impl Fleet {
         Running(self.agent(&[]).stderr(log).spawn().unwrap())
     }
 
+    fn log(&self) -> String {
+        std::fs::read_to_string(self.path("log")).unwrap_or_default()
+    }
+
     async fn values(&self) -> BTreeMap<String, String> {
-        let maps = Api::<ConfigMap>::namespaced(self.client.clone(), NAMESPACE);
+        let maps = Api::<ConfigMap>::namespaced(self.client.clone(), &self.namespace);
         let listed = maps.list(&ListParams::default()).await.unwrap().items.into_iter();
         let named = listed.filter_map(|map| Some((map.metadata.name?, map.data?.remove("value")?)));
         named.collect()
     }
 
+    /// Waits until the cluster has exactly these ConfigMaps.
     async fn expect(&self, expected: &[(&str, &str)]) {
         let expected: BTreeMap<_, _> =
             expected.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
         wait::until(TIMEOUT, "the content of the cluster", async || {
             let found = self.values().await;
-            let log = || std::fs::read_to_string(self.path("log")).unwrap_or_default();
-            if found == expected { Ok(()) } else { Err(format!("{found:?}\n{}", log())) }
-        })
-        .await;
-    }
-
-    /// Waits until the agent has said that it is done with a deletion.
-    async fn delivered(&self, deletion: &str) {
-        wait::until(TIMEOUT, "the delivery", async || {
-            let found = self.plane.get(&format!("/api/v1/deletions/{deletion}")).await;
-            let done = found["deliveries"][0]["removed_at"].is_string();
-            if done { Ok(()) } else { Err(found["deliveries"].to_string()) }
+            if found == expected { Ok(()) } else { Err(format!("{found:?}\n{}", self.log())) }
         })
         .await;
     }
@@ -173,59 +226,4 @@ impl Fleet {
 
 fn text(value: &Value) -> String {
     value.as_str().unwrap_or_else(|| panic!("no text: {value}")).to_owned()
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn the_cluster_has_what_the_control_plane_says_after_each_change() {
-    let Some(fleet) = Fleet::start("fleet").await else { return };
-    let agent = fleet.run();
-    fleet.submit(&[("a", "1"), ("b", "1")]).await;
-    fleet.expect(&[("a", "1"), ("b", "1")]).await;
-    fleet.submit(&[("b", "2"), ("c", "2")]).await;
-    fleet.expect(&[("b", "2"), ("c", "2")]).await;
-    let deletion = fleet.delete_stack("").await;
-    fleet.delivered(&deletion).await;
-    fleet.expect(&[]).await;
-    fleet.restore(&deletion).await;
-    fleet.expect(&[("b", "2"), ("c", "2")]).await;
-
-    // Deleted and brought back while nothing runs, then deleted again.
-    drop(agent);
-    let deletion = fleet.delete_stack("").await;
-    fleet.expect(&[("b", "2"), ("c", "2")]).await;
-    fleet.run_once().await;
-    fleet.delivered(&deletion).await;
-    fleet.expect(&[]).await;
-    fleet.restore(&deletion).await;
-    fleet.run_once().await;
-    fleet.expect(&[("b", "2"), ("c", "2")]).await;
-
-    // Taken from this agent alone, and given again.
-    let target = format!("/agents/{}/targets/{}", fleet.agent_id, fleet.stack_id);
-    fleet.call(Method::DELETE, &target, None, 204).await;
-    fleet.run_once().await;
-    fleet.expect(&[]).await;
-    fleet.target().await;
-    fleet.run_once().await;
-    fleet.expect(&[("b", "2"), ("c", "2")]).await;
-
-    // Kept: the objects stay and are nobody's; restored, they are taken again.
-    let deletion = fleet.delete_stack("&keep=true").await;
-    fleet.run_once().await;
-    fleet.delivered(&deletion).await;
-    fleet.expect(&[("b", "2"), ("c", "2")]).await;
-    fleet.restore(&deletion).await;
-    fleet.submit(&[("b", "3")]).await;
-    fleet.run_once().await;
-    // What was let go and is no part of the stack any more is not ours to delete.
-    fleet.expect(&[("b", "3"), ("c", "2")]).await;
-    let deletion = fleet.delete_stack("").await;
-    fleet.run_once().await;
-    fleet.expect(&[("c", "2")]).await;
-
-    // Everybody is done with it, so it can be erased.
-    let purge = format!("/deletions/{deletion}/purge");
-    fleet.post(&purge, json!({ "reason": "test" })).await;
-    fleet.run_once().await;
-    fleet.expect(&[("c", "2")]).await;
 }

@@ -1,18 +1,19 @@
-//! The demo, as a newcomer runs it, on both databases.
+//! The demos, as a newcomer runs them: the broker's on both databases, and that of Fleet.
 
 use std::process::{Output, Stdio};
 
-use serde_json::Value;
-use slipway_testkit::postgres;
-use slipway_testkit::process::processes_with_argument;
+use serde_json::{Value, json};
+use slipway_testkit::process::{Signal, processes_with_argument, send_signal};
+use slipway_testkit::{postgres, wait};
 
-use crate::control_plane::binary;
+use crate::control_plane::{TIMEOUT, binary};
 
+/// Runs a demo, and checks that it leaves nothing; its last line.
 fn demo(arguments: &[&str]) -> (Output, Value) {
     let folder = tempfile::tempdir().unwrap();
     let mut command = binary();
     // Its temporary folder is here, so that the test sees what it leaves.
-    command.arg("demo").args(arguments).env("TMPDIR", folder.path());
+    command.args(arguments).env("TMPDIR", folder.path());
     let output = command.stdout(Stdio::piped()).stderr(Stdio::piped()).output().unwrap();
     let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().collect();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -34,7 +35,7 @@ fn check(summary: &Value, database: &str) {
 
 #[test]
 fn the_demo_verifies_every_fact_on_the_embedded_default() {
-    let (_, summary) = demo(&[]);
+    let (_, summary) = demo(&["demo"]);
     check(&summary, "sqlite");
 }
 
@@ -44,6 +45,57 @@ async fn the_demo_verifies_every_fact_on_postgresql() {
         return;
     };
     let database = server.database("demo").await;
-    let (_, summary) = demo(&["--database-url", database.url()]);
+    let (_, summary) = demo(&["demo", "--database-url", database.url()]);
     check(&summary, "postgres");
+}
+
+#[test]
+fn the_demo_of_fleet_verifies_every_fact() {
+    let (output, summary) = demo(&["fleet", "demo"]);
+    assert_eq!(summary["agents"], json!(["directory", "directory", "directory"]), "{summary}");
+    for (count, expected) in [
+        ("delivered", 3),
+        ("rolled_out", 3),
+        ("removed_at_once", 2),
+        ("removed_later", 1),
+        ("restored", 3),
+        ("removed_again", 3),
+    ] {
+        assert_eq!(summary[count], expected, "{count}: {summary}");
+    }
+    assert!(summary["duration_ms"].as_u64().unwrap() < 60_000, "{summary}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    let lines: Vec<_> = text.lines().collect();
+    let (_, shown) = lines.split_last().unwrap();
+    for line in shown {
+        assert!(line.chars().count() <= 80, "longer than 80 columns: {line}");
+        assert!(!line.contains('\u{1b}'), "no colours without a terminal: {line}");
+    }
+}
+
+/// What it started is ended and removed, too, if somebody interrupts it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_demo_of_fleet_that_is_interrupted_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("output");
+    let temporary = folder.path().join("temporary");
+    std::fs::create_dir(&temporary).unwrap();
+    let mut command = binary();
+    command.args(["fleet", "demo"]).env("TMPDIR", &temporary).stdin(Stdio::null());
+    let output = std::fs::File::create(&log).unwrap();
+    let mut demo = command.stdout(output).stderr(Stdio::null()).spawn().unwrap();
+    let path = temporary.display().to_string();
+    let processes = || processes_with_argument(&path).unwrap();
+    wait::until(TIMEOUT, "a control plane and three agents", async || {
+        let found = processes();
+        if found.len() == 4 { Ok(()) } else { Err(format!("{found:?}")) }
+    })
+    .await;
+    send_signal(demo.id(), Signal::Interrupt).unwrap();
+    let ended = tokio::task::spawn_blocking(move || demo.wait().unwrap()).await.unwrap();
+    let text = std::fs::read_to_string(&log).unwrap();
+    assert_eq!(ended.code(), Some(1), "{text}");
+    assert!(processes().is_empty(), "it left {:?}", processes());
+    let left: Vec<_> = std::fs::read_dir(&temporary).unwrap().collect();
+    assert!(left.is_empty(), "it left {left:?}");
 }

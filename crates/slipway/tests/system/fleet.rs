@@ -1,4 +1,5 @@
 //! Fleet, with the real binary.
 
+mod many;
 mod templates;
 mod tour;

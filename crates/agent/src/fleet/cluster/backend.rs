@@ -12,7 +12,7 @@ use slipway_cluster::{
 };
 use tokio::time::Instant;
 
-use super::super::backend::{Backend, Contact, Fault, Health, Owner, Removal, Stamp};
+use super::super::backend::{Backend, Contact, Fault, Found, Health, Owner, Removal, Stamp};
 use super::super::error::Error;
 use super::super::inventory::{Entry, Inventory, Reference};
 use super::super::manifest::Manifest;
@@ -216,6 +216,10 @@ impl Backend for ClusterBackend {
     ) -> Result<Vec<Reference>, Fault> {
         let applied = self.apply_all(stamp, manifests, known, prepared).await;
         self.relearn_after(applied)
+    }
+
+    async fn find(&mut self, stack: &str) -> Result<Found, Fault> {
+        self.find_all(stack).await
     }
 
     async fn remove(&mut self, stack: &str, references: &[Reference]) -> Result<Removal, Fault> {

@@ -103,6 +103,12 @@ pub(super) fn unmarking() -> Value {
     } })
 }
 
+/// Selects the objects of a stack, without its inventory.
+pub(super) fn of_stack(owner: &Owner, stack: &str) -> String {
+    let Owner { installation, agent } = owner;
+    format!("{INSTALLATION}={installation},{AGENT}={agent},{STACK}={stack},!{INVENTORY}")
+}
+
 /// Selects the inventory of an agent.
 pub(super) fn selector(owner: &Owner) -> String {
     format!("{INVENTORY}=true,{AGENT}={}", owner.agent)

@@ -6,6 +6,7 @@
 
 mod apply;
 mod backend;
+mod find;
 mod health;
 mod inventory;
 mod marks;
