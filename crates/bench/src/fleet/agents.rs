@@ -128,8 +128,7 @@ impl<'a> Fleet<'a> {
                 admin(&path, json!({ "agent_id": id, "label": LABEL })).await?;
                 // The first poll has everything, and writes what the agent holds.
                 let mut agent = Agent { id, key, tag: String::new() };
-                let answer = agent.poll(address, false).await?;
-                ensure!(answer.status == 200, "the first poll is answered {}", answer.status);
+                let answer = agent.first_poll(address).await?;
                 let objects: Vec<BTreeMap<String, Value>> = serde_json::from_slice(&answer.body)?;
                 ensure!(objects.len() == STACKS as usize, "{} objects", objects.len());
                 agent.tag = answer.tag.context("an offer has a tag")?;
@@ -214,6 +213,23 @@ struct Answer {
 }
 
 impl Agent {
+    /// Asks again while the server is too busy, as an agent does.
+    async fn first_poll(&self, address: SocketAddr) -> anyhow::Result<Answer> {
+        const TRIES: usize = 20;
+        let mut tried = 1;
+        loop {
+            let answer = self.poll(address, false).await?;
+            if answer.status == 200 {
+                return Ok(answer);
+            }
+            let text = String::from_utf8_lossy(&answer.body);
+            let is_busy = answer.status == 503 && tried < TRIES;
+            ensure!(is_busy, "the first poll is answered {}: {text}", answer.status);
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            tried += 1;
+        }
+    }
+
     async fn poll(&self, address: SocketAddr, knows_tag: bool) -> anyhow::Result<Answer> {
         let Self { id, key, tag } = self;
         let known = if knows_tag { format!("If-None-Match: {tag}\r\n") } else { String::new() };

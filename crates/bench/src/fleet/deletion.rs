@@ -96,9 +96,11 @@ fn note(kind: Kind, own: Side, theirs: Side, numbered: Duration, report: &mut Re
     };
     let speedup = |theirs: Duration, own: Duration| theirs.as_secs_f64() / own.as_secs_f64();
     let (deleted, their_deletion) = (median(own.deleted), median(theirs.deleted));
-    let how =
-        format!("{their_deletion:.1?} against {deleted:.1?}; {numbered:.1?} until all is numbered");
+    let how = format!("{their_deletion:.1?} against {deleted:.1?}");
     report.note(&format!("delete_speedup{suffix}"), speedup(their_deletion, deleted), &how);
+    let how = format!("{numbered:.1?} until the relay numbered the last event");
+    let key = format!("delete_numbered_speedup{suffix}");
+    report.note(&key, speedup(their_deletion, numbered), &how);
     let (restored, recovered) = (median(own.restored), median(theirs.restored));
     let how = format!("{recovered:.1?} against {restored:.1?}");
     report.note(&format!("restore_speedup{suffix}"), speedup(recovered, restored), &how);

@@ -127,7 +127,7 @@ impl<'a> Statements<'a> {
         http: &Http,
         agent: &Idle,
     ) -> anyhow::Result<Statements<'a>> {
-        const PATIENCE: Duration = Duration::from_secs(20);
+        const TIMEOUT: Duration = Duration::from_secs(20);
         pool.run("ALTER SYSTEM SET log_statement = 'all'".to_owned()).await?;
         pool.run("ALTER SYSTEM SET log_parameter_max_length = 0".to_owned()).await?;
         pool.run("SELECT pg_reload_conf()".to_owned()).await?;
@@ -141,7 +141,7 @@ impl<'a> Statements<'a> {
             anyhow::Ok(statements.text()?.contains("FROM control c"))
         };
         while !logged().await? {
-            ensure!(begun.elapsed() < PATIENCE, "the server does not log statements");
+            ensure!(begun.elapsed() < TIMEOUT, "the server does not log statements");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         Ok(statements)

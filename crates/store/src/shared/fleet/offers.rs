@@ -30,7 +30,7 @@ use crate::micros::Micros;
 /// number of its stack is the newest, and nobody withdrew it, since that makes another one.
 /// Finding that touches no object. Stacks are found from the side of the agent by their ids: a
 /// generator may have many that are not for this agent.
-const HELD: &str = concat!(
+const HOLDINGS: &str = concat!(
     "SELECT ",
     agent_columns!(),
     ", ",
@@ -58,8 +58,11 @@ const HELD: &str = concat!(
 );
 
 /// What an agent holds, and how much of it is what it should have.
-pub(crate) async fn held(connection: &mut Connection, id: AgentId) -> Result<HeldOffer, Failure> {
-    let row = sqlx::query(HELD).bind(id.as_uuid()).fetch_one(connection).await?;
+pub(crate) async fn holdings(
+    connection: &mut Connection,
+    id: AgentId,
+) -> Result<HeldOffer, Failure> {
+    let row = sqlx::query(HOLDINGS).bind(id.as_uuid()).fetch_one(connection).await?;
     let corrupt = |fault| Failure::Corrupt { id: id.as_uuid(), fault };
     let (now, freeze, observing) = mode_parts(&row).map_err(corrupt)?;
     let is_there = row.try_get::<Option<Uuid>, _>("id")?.is_some();

@@ -41,7 +41,7 @@ port! {
             page: Page<Uuid>,
         ) -> Vec<Registration> = links::registrations;
         read target_list(agent: AgentId, page: Page<Uuid>) -> Vec<Target> = links::targets;
-        read offer_held(agent: AgentId) -> HeldOffer = offers::held;
+        read offer_held(agent: AgentId) -> HeldOffer = offers::holdings;
         read offer_read(agent: AgentId) -> OfferSnapshot = offers::read;
         read rollout_facts(stack: StackId, agents: &[AgentId])
             -> (Timestamp, Vec<MemberFact>) = rolling::facts;
