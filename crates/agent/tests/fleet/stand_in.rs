@@ -131,6 +131,7 @@ impl StandIn {
                 id: id.clone(),
                 is_deletion_marker: is_marker,
                 keep,
+                per_agent: false,
                 sequence_id: calls.number,
                 stack_id: stack(number),
                 submitted_at: "2026-01-02T03:04:05Z".to_owned(),
