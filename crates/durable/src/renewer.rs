@@ -68,8 +68,8 @@ impl<R: Renewal> LeaseRenewer<R> {
 
     /// Whether an action with this deadline may start on this row. Never on a
     /// row that was released.
-    pub fn allows(&self, id: R::Id, deadline: Duration) -> bool {
-        self.with(|leased| leased.get(&id).is_some_and(|(_, lease)| lease.allows(deadline)))
+    pub fn allows(&self, id: &R::Id, deadline: Duration) -> bool {
+        self.with(|leased| leased.get(id).is_some_and(|(_, lease)| lease.allows(deadline)))
     }
 
     /// How long the lease of this row still lasts; zero for a row that was released.

@@ -27,4 +27,4 @@ pub use gateway::{Begin, End, Gateway, Work};
 pub use health::{IdlePing, STATEMENT_LIMIT};
 pub use pools::Source;
 pub use retry::{retried, retried_on};
-pub use table_name::{TableName, kept};
+pub use table_name::{TableName, interned};

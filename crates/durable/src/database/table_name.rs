@@ -54,21 +54,22 @@ impl TableName {
     pub fn in_statement(&self, statement: &str) -> &'static str {
         let schema = self.schema.as_ref().map_or(String::new(), |name| format!("\"{name}\"."));
         let quoted = format!("{schema}\"{}\"", self.table);
-        kept(statement.replace(Self::PLACEHOLDER, &quoted).replace(Self::PART, &self.table))
+        interned(statement.replace(Self::PLACEHOLDER, &quoted).replace(Self::PART, &self.table))
     }
 }
 
 /// A statement that lives as long as the process; an equal one is kept once. Only for text
 /// that comes from constants and checked names.
 #[must_use]
-pub fn kept(statement: String) -> &'static str {
-    static KEPT: OnceLock<Mutex<HashSet<&'static str>>> = OnceLock::new();
-    let mut kept = KEPT.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(same) = kept.get(statement.as_str()) {
+pub fn interned(statement: String) -> &'static str {
+    static INTERNED: OnceLock<Mutex<HashSet<&'static str>>> = OnceLock::new();
+    let mut interned =
+        INTERNED.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(same) = interned.get(statement.as_str()) {
         return same;
     }
     let statement: &'static str = statement.leak();
-    kept.insert(statement);
+    interned.insert(statement);
     statement
 }
 
