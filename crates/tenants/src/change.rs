@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use crate::job::{HistoryEntry, Job, Metadata, NewJob};
-use crate::text::{check_metadata, storable_error};
+use crate::text::{check_metadata, check_object, storable_error};
 use crate::{Error, State, validate_transition};
 
 /// A change of one job.
@@ -113,8 +113,8 @@ impl Change {
         for error in [&mut self.last_error, &mut self.reason].into_iter().flatten() {
             *error = storable_error(error);
         }
-        for list in [&mut self.made, &mut self.leaked].into_iter().flatten() {
-            list.iter_mut().for_each(|what| *what = storable_error(what));
+        for object in [&self.made, &self.leaked].into_iter().flatten().flatten() {
+            check_object(object)?;
         }
         Ok(self)
     }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::cancel::Cancel;
 use crate::change::Change;
 use crate::job::{Job, Metadata};
-use crate::text::check_metadata;
+use crate::text::{check_metadata, check_object};
 use crate::writer::Writer;
 use crate::{Error, Step};
 
@@ -23,14 +23,18 @@ struct Inner {
 }
 
 #[derive(Clone)]
-pub(crate) struct Records {
-    pub(crate) metadata: Metadata,
-    pub(crate) made: Option<Vec<String>>,
+struct Records {
+    metadata: Metadata,
+    /// Whether this step changed it. What somebody else stored is only checked, and
+    /// written, when a step changes it.
+    is_changed: bool,
+    made: Option<Vec<String>>,
 }
 
 impl StepContext {
     pub(crate) fn new(job: Job, step: Step, writer: Arc<Writer>, cancel: Cancel) -> Self {
-        let records = Records { metadata: job.metadata.clone(), made: job.made.clone() };
+        let (metadata, made) = (job.metadata.clone(), job.made.clone());
+        let records = Records { metadata, is_changed: false, made };
         Self(Arc::new(Inner { job, step, records: Mutex::new(records), writer, cancel }))
     }
 
@@ -67,11 +71,14 @@ impl StepContext {
         metadata.insert(key.into(), value.into());
         check_metadata(&metadata)?;
         records.metadata = metadata;
+        records.is_changed = true;
         Ok(())
     }
 
     pub fn remove(&self, key: &str) -> Option<String> {
-        self.records().metadata.remove(key)
+        let mut records = self.records();
+        records.is_changed = true;
+        records.metadata.remove(key)
     }
 
     /// What this job made, the newest first. Empty if another program inserted the job and
@@ -86,6 +93,7 @@ impl StepContext {
     /// cleanup removes what is recorded here, and nothing else.
     pub async fn making(&self, object: impl Into<String>) -> Result<(), Error> {
         let object = object.into();
+        check_object(&object)?;
         let known = {
             let mut records = self.records();
             let made = records.made.get_or_insert_default();
@@ -107,8 +115,7 @@ impl StepContext {
     /// Saves the metadata without a transition, and returns when it is durable. After a
     /// crash the step finds it.
     pub async fn checkpoint(&self) -> Result<(), Error> {
-        let Records { metadata, made } = self.records().clone();
-        let change = Change { metadata: Some(metadata), made, ..Change::of(&self.0.job) };
+        let change = self.recorded();
         self.0.writer.write(change).await.map(drop)
     }
 
@@ -118,8 +125,11 @@ impl StepContext {
         self.0.cancel.cancelled().await;
     }
 
-    pub(crate) fn taken(&self) -> Records {
-        self.records().clone()
+    /// What the step recorded, as a change of the job.
+    pub(crate) fn recorded(&self) -> Change {
+        let Records { metadata, is_changed, made } = self.records().clone();
+        let metadata = is_changed.then_some(metadata);
+        Change { metadata, made, ..Change::of(&self.0.job) }
     }
 
     fn records(&self) -> MutexGuard<'_, Records> {

@@ -9,7 +9,7 @@ use slipway_durable::claim::Claim;
 use slipway_durable::driver::Failure;
 use slipway_durable::renewer::{LeaseRenewer, Renewal};
 use tokio::task::{JoinError, JoinSet};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 use tracing::Instrument as _;
 
 use crate::cancel::Cancel;
@@ -83,9 +83,14 @@ impl Drive {
         }
         let _permit = match &self.executor.options.pause {
             None => None,
-            Some(pause) => match pause.permit(job, step).await {
-                Ok(permit) => Some(permit),
-                Err(reason) => {
+            Some(pause) => match timeout(PERMIT_LIMIT, pause.permit(job, step)).await {
+                Ok(Ok(permit)) => Some(permit),
+                no_permit => {
+                    // It fails closed: no answer is no permit.
+                    let reason = no_permit.map_or_else(
+                        |_| format!("no permit within {PERMIT_LIMIT:?}"),
+                        |refused| refused.err().unwrap_or_default(),
+                    );
                     let after = self.executor.options.pause_poll;
                     return self.put_down(job, Due::In(after), Outcome::Paused { reason }).await;
                 }
@@ -93,7 +98,7 @@ impl Drive {
         };
         let context = self.context(job, step);
         let ended = self.call(&context, self.deadline).await;
-        let recorded = recorded(job, &context);
+        let recorded = context.recorded();
         let error = match ended {
             Ended::LeaseLost => return Err(Error::ClaimLost { id: job.id.clone() }),
             Ended::Done => return Ok(Next::job(self.advance(job, recorded).await?)),
@@ -119,7 +124,7 @@ impl Drive {
         let context = self.context(job, Step::Cleanup);
         let own_time = Instant::now() + self.executor.options.deadlines[Step::Cleanup.index()];
         let ended = self.call(&context, own_time).await;
-        let recorded = recorded(job, &context);
+        let recorded = context.recorded();
         let failed = Change {
             edges: vec![State::Failed],
             step_attempts: Some(0),
@@ -186,12 +191,14 @@ impl Drive {
             }
         };
         // A step that goes on after its end would meet the next call of itself. One that
-        // blocks its thread cannot be ended: then nobody may have the job before the lease
-        // is over, so this waits with it.
+        // blocks its thread cannot be ended. Its claim is then neither released nor renewed:
+        // nobody has the job before the lease is over, and the token fences the step off.
         task.abort_all();
-        tokio::select! {
-            () = async { while task.join_next().await.is_some() {} } => {}
-            () = self.lease_lost(id) => return Ended::LeaseLost,
+        let stopped = async { while task.join_next().await.is_some() {} };
+        if timeout(self.executor.options.lease, stopped).await.is_err() {
+            tracing::error!(%step, "the step does not stop; its claim is left to run out");
+            self.leases.forget(std::iter::once(id.clone()));
+            return Ended::LeaseLost;
         }
         match ended {
             Ended::Failed(_) if self.cancel.is_cancelled() && step != Step::Cleanup => {
@@ -278,6 +285,9 @@ impl Drive {
     }
 }
 
+/// How long a permit may take.
+const PERMIT_LIMIT: Duration = Duration::from_secs(10);
+
 /// The leak record of a job whose steps recorded nothing.
 const UNRECORDED: &str = "what its steps made: they recorded nothing";
 
@@ -291,12 +301,6 @@ impl Next {
     fn job(job: Job) -> Self {
         Self::Job(Box::new(job))
     }
-}
-
-/// What the step recorded, whether it succeeded or not.
-fn recorded(job: &Job, context: &StepContext) -> Change {
-    let records = context.taken();
-    Change { metadata: Some(records.metadata), made: records.made, ..Change::of(job) }
 }
 
 fn of_task(ended: Option<Result<Result<(), StepError>, JoinError>>) -> Ended {

@@ -13,6 +13,9 @@ pub(crate) const LONGEST_ID: usize = 255;
 /// Of `last_error`, in bytes.
 pub(crate) const LONGEST_ERROR: usize = 2_000;
 
+/// Of the name of something that a job makes, in characters.
+pub(crate) const LONGEST_OBJECT: usize = 1_000;
+
 /// Of all keys and values together, in bytes.
 pub(crate) const LONGEST_METADATA: usize = 64 * 1_024;
 
@@ -73,6 +76,23 @@ pub(crate) fn check_metadata(metadata: &Metadata) -> Result<(), Error> {
         }
     }
     Ok(())
+}
+
+/// Checks the name of something that a job makes. It is never changed to fit: cleanup has to
+/// find the object by it.
+pub(crate) fn check_object(object: &str) -> Result<(), Error> {
+    let problem = if object.is_empty() {
+        "has an empty name".to_owned()
+    } else if object.chars().count() > LONGEST_OBJECT {
+        format!("has a name of more than {LONGEST_OBJECT} characters")
+    } else if object.chars().any(char::is_control) {
+        "has a name with a control character".to_owned()
+    } else if redacted(object) != object {
+        return Err(Error::SecretInMetadata { key: "made".to_owned() });
+    } else {
+        return Ok(());
+    };
+    Err(Error::InvalidJob { field: "made", problem })
 }
 
 fn is_secret(key: &str, value: &str) -> bool {
@@ -285,6 +305,14 @@ mod tests {
         }
         assert_eq!(check_id("id", &"ü".repeat(255)), Ok(()));
         assert_eq!(check_id("id", "'; DROP TABLE jobs; --"), Ok(()), "a parameter, never text");
+    }
+
+    #[test]
+    fn names_of_objects_are_checked_and_never_changed() {
+        assert_eq!(check_object("schema \"tenant_a\""), Ok(()));
+        for bad in ["", "a\0", "dsn postgres://u:p@h/d", &"x".repeat(LONGEST_OBJECT + 1)] {
+            assert!(check_object(bad).is_err(), "{bad}");
+        }
     }
 
     #[test]

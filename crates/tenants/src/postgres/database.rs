@@ -25,6 +25,8 @@ impl Store {
             .application_name("slipway-tenants")
             .options([
                 ("lock_timeout", "10s"),
+                ("statement_timeout", "30s"),
+                ("idle_in_transaction_session_timeout", "60s"),
                 ("default_transaction_isolation", "read committed"),
                 ("jit", "off"),
             ]);

@@ -28,6 +28,7 @@ pub async fn executes(store: &AnyStore) {
     continues_a_plain_transition(store).await;
     parks_transient_errors(store).await;
     catches_panics_and_long_steps(store).await;
+    leaves_a_blocking_step_to_its_lease(store).await;
     persists_before_the_next_step(store).await;
     keeps_checkpoints(store).await;
     records_leaks(store).await;
@@ -166,6 +167,34 @@ async fn catches_panics_and_long_steps(store: &AnyStore) {
     assert_eq!(done.calls.iter().filter(|step| **step == Step::Migrate).count(), 2, "once more");
 }
 
+/// A step that blocks its thread cannot be ended. Its claim runs out; nobody else has the
+/// job before that, and the step writes nothing afterwards.
+async fn leaves_a_blocking_step_to_its_lease(store: &AnyStore) {
+    let job = mk_job(store, "block").await;
+    let (go_on, waits) = std::sync::mpsc::channel::<()>();
+    let waits = Arc::new(std::sync::Mutex::new(waits));
+    let steps = no_op().migrate(move |_| {
+        let waits = Arc::clone(&waits);
+        async move {
+            // The runtime gives its other tasks to another thread.
+            let _ = tokio::task::block_in_place(|| waits.lock().map(|waits| waits.recv()));
+            Ok(())
+        }
+    });
+    let options = Options { lease: Duration::from_millis(100), ..quick() };
+    let options = options.with_deadline(Step::Migrate, Duration::from_millis(20));
+    let done = run(store, &job.id, steps, options).await;
+    assert_eq!(code(&done.answer), "claim_lost");
+    assert_eq!(done.job.state, State::RoleCreated);
+    drop(go_on);
+    let mut done = run(store, &job.id, no_op(), quick()).await;
+    while done.answer == Ok(Outcome::Leased) {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        done = run(store, &job.id, no_op(), quick()).await;
+    }
+    assert_eq!((done.answer, &done.calls[..]), (Ok(Outcome::Ready), &FORWARD[2..]));
+}
+
 /// Each step reads the edge before it through the store.
 async fn persists_before_the_next_step(store: &AnyStore) {
     let job = mk_job(store, "durable").await;
@@ -192,10 +221,13 @@ async fn keeps_checkpoints(store: &AnyStore) {
     let steps = no_op().migrate(|context| async move {
         if let Some(at) = context.metadata().get("applied") {
             assert_eq!(at, "V7", "the checkpoint of the call before");
+            assert_eq!(context.remove("draft").as_deref(), Some("1"));
             return Ok(());
         }
+        assert_eq!(code(&context.making("a\0").await), "invalid_job", "and is not recorded");
         assert_eq!(context.set("token", "x").expect_err("a secret").code(), "secret_in_metadata");
         context.set("applied", "V7")?;
+        context.set("draft", "1")?;
         context.making("schema a").await?;
         context.making("role a").await?;
         context.checkpoint().await?;
@@ -203,7 +235,7 @@ async fn keeps_checkpoints(store: &AnyStore) {
     });
     let done = run(store, &job.id, steps, quick()).await;
     assert_eq!(done.answer, Ok(Outcome::Ready));
-    assert_eq!(done.job.metadata["applied"], "V7");
+    assert_eq!((done.job.metadata["applied"].as_str(), done.job.metadata.len()), ("V7", 1));
     assert_eq!(done.job.made, Some(vec!["schema a".to_owned(), "role a".to_owned()]));
     assert_eq!(done.job.history.len(), 5, "a checkpoint is no edge");
 }

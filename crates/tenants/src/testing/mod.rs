@@ -2,7 +2,7 @@
 //!
 //! [`contract`] and [`claims`] check a [`JobStore`](crate::JobStore) one call after the
 //! other, [`races`] with many at the same time; [`executes`] lets an executor work on it.
-//! They panic on the first violation. Each uses tenants and ids of its own, so they can share
+//! They panic on the first violation, and want a runtime of several threads. Each uses tenants and ids of its own, so they can share
 //! a table. [`inject`] and [`twice`] harm steps on purpose.
 
 mod claims;

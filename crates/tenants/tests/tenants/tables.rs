@@ -36,7 +36,8 @@ async fn a_table_of_the_document_is_read_then_upgraded_then_continued() {
         site.execute("INSERT INTO jobs (id, tenant_id) VALUES ('new', 'a')").await;
         site.execute(
             "INSERT INTO jobs (id, tenant_id, state, attempts, metadata) \
-             VALUES ('half', 'b', 'role_created', 2, '{\"v\": \"1\"}')",
+             VALUES ('half', 'b', 'role_created', 2, '{\"v\": \"1\"}'), \
+             ('old', 'd', 'migrated', 3, '{\"token\": \"x\"}')",
         )
         .await;
         site.execute(
@@ -47,7 +48,7 @@ async fn a_table_of_the_document_is_read_then_upgraded_then_continued() {
         let half = site.store.get("half").await.expect("it can be read");
         assert_eq!((half.state, half.attempts), (State::RoleCreated, 2));
         assert_eq!((half.metadata["v"].as_str(), half.made), ("1", None));
-        assert_eq!(site.store.find(&Filter::default()).await.expect("a page").len(), 3);
+        assert_eq!(site.store.find(&Filter::default()).await.expect("a page").len(), 4);
         let edge = site.store.transition("new", State::Pending, State::Cleanup, None, "");
         assert_eq!(edge.await.unwrap_err().code(), "table_not_upgraded");
         let insert = site.store.upsert(&NewJob::new("x", "x")).await;
@@ -60,6 +61,12 @@ async fn a_table_of_the_document_is_read_then_upgraded_then_continued() {
         assert_eq!(run.run("new").await, Ok(Outcome::Ready));
         assert_eq!(run.run("half").await, Ok(Outcome::Ready));
         assert_eq!(run.run("bad").await.unwrap_err().code(), "job_failed");
+        // What others stored in metadata stays as long as no step of ours changes it.
+        let silent = Step::ALL
+            .into_iter()
+            .fold(Steps::new(), |steps, step| steps.with(step, |_| async { Ok(()) }));
+        let run = Executor::builder().store(Arc::clone(&site.store)).steps(silent).build();
+        assert_eq!(run.expect("an executor").run("old").await, Ok(Outcome::Ready));
         let half = site.store.get("half").await.expect("the job");
         assert_eq!((half.attempts, half.history.len(), half.metadata.len()), (5, 3, 3));
         assert_eq!(half.metadata["v"], "1");
