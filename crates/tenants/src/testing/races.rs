@@ -17,13 +17,14 @@ pub async fn races(store: &AnyStore, rounds: u32) {
         created.expect("table creation at the same time is never an error");
     }
     for round in 0..rounds {
-        match round % 7 {
+        match round % 8 {
             0 => one_id_is_inserted_once(store).await,
             1 => one_tenant_has_one_job(store).await,
             2 => one_worker_has_a_job(store).await,
             3 => one_plain_transition_wins(store).await,
             4 => no_job_beside_one_that_becomes_ready(store).await,
-            5 => sets_of_two_workers_do_not_lock_each_other(store).await,
+            5 => no_job_beside_one_that_was_faster(store).await,
+            6 => sets_of_two_workers_do_not_lock_each_other(store).await,
             _ => no_control_is_lost(store).await,
         }
     }
@@ -158,6 +159,26 @@ async fn no_job_beside_one_that_becomes_ready(store: &AnyStore) {
     let known = |code: &&str| *code == "tenant_busy" || *code == "tenant_ready";
     assert!(codes.iter().all(known), "a ready tenant was provisioned again: {codes:?}");
     assert_eq!(code(&store.upsert(&second).await), "tenant_ready");
+}
+
+/// A large set is inserted while a job of one of its tenants runs from its insertion to its
+/// end: whoever decided about the set before that must not insert after it.
+async fn no_job_beside_one_that_was_faster(store: &AnyStore) {
+    let fast = mk_new("race-fast");
+    let slow = NewJob { id: format!("{}-2", fast.id), ..fast.clone() };
+    let mut set: Vec<_> = (0..60).map(|_| mk_new("beside")).collect();
+    set.push(slow);
+    let runs = async {
+        let job = store.upsert(&fast).await?;
+        let claimed = claim(store, &job.id, "one", LEASE).await.expect("it is due");
+        let edges = State::ALL[1..6].to_vec();
+        let ready = Change { edges, release: Some(Due::WhenWoken), ..Change::of(&claimed) };
+        store.write(&[ready]).await.remove(0)
+    };
+    let (inserted, ran) = tokio::join!(store.upsert_many(&set), runs);
+    let slow = inserted.last().expect("an answer");
+    assert!(slow.is_ok() != ran.is_ok(), "one of them: {slow:?} and {ran:?}");
+    assert!(inserted[..60].iter().all(Result::is_ok), "the tenants beside it are free");
 }
 
 async fn sets_of_two_workers_do_not_lock_each_other(store: &AnyStore) {
