@@ -241,3 +241,29 @@ impl fmt::Debug for Executor {
         f.debug_struct("Executor").field("options", &self.0.options).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{MemoryStore, Step};
+
+    #[test]
+    fn the_first_missing_part_is_named() {
+        let missing = |builder: Builder| builder.build().err().map(|error| error.to_string());
+        let store: Arc<dyn JobStore> = Arc::new(MemoryStore::new());
+        let builder = Executor::builder();
+        assert_eq!(missing(builder.clone()).as_deref(), Some("store is missing"));
+        let builder = builder.store(store);
+        assert_eq!(missing(builder.clone()).as_deref(), Some("steps is missing"));
+        let mut steps = Steps::new();
+        let names = Step::ALL.map(|step| format!("steps.{step} is missing"));
+        for (step, name) in Step::ALL.into_iter().zip(names) {
+            assert_eq!(missing(builder.clone().steps(steps.clone())), Some(name));
+            steps = steps.with(step, |_| async { Ok(()) });
+        }
+        assert_eq!(missing(builder.clone().steps(steps.clone())), None);
+        let nameless = Options { worker: String::new(), ..Options::default() };
+        let builder = builder.steps(steps).options(nameless);
+        assert_eq!(missing(builder).as_deref(), Some("options.worker is missing"));
+    }
+}
