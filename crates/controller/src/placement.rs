@@ -51,7 +51,7 @@ impl PassLease for RenewedLease<'_, '_> {
     }
 
     fn allows_action(&self) -> bool {
-        self.renewer.allows((), self.deadline)
+        self.renewer.allows(&(), self.deadline)
     }
 }
 

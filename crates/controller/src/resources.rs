@@ -119,7 +119,7 @@ struct RenewedClaims<'a, 'b> {
 
 impl Claims for RenewedClaims<'_, '_> {
     fn allow(&self, id: ProvisionedResourceId, deadline: Duration) -> bool {
-        !self.stopping.load(Ordering::Relaxed) && self.renewer.allows(id, deadline)
+        !self.stopping.load(Ordering::Relaxed) && self.renewer.allows(&id, deadline)
     }
 
     fn ended(&self, ids: &[ProvisionedResourceId]) {

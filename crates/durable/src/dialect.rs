@@ -21,6 +21,8 @@
 /// | `skip_locked` | a row lock for update that skips locked rows |
 /// | `(one_of "$1")` | membership in a list parameter |
 /// | `picked_from`, `picked_end` | membership in a subquery that runs exactly once |
+/// | `(as_micros "a")` | a time as whole microseconds since the Unix epoch |
+/// | `(from_micros "a")` | the time of such a number |
 /// | `given_micros` | the column `micros` of [`rows_from_json!`](crate::rows_from_json), to be added to a time |
 ///
 /// The locks for update are PostgreSQL's NO KEY kind: they exclude one another
@@ -103,6 +105,18 @@ macro_rules! fragment {
     };
     (sqlite, picked_end) => {
         ")"
+    };
+    (postgres, (as_micros $time:literal)) => {
+        concat!("(extract(epoch FROM ", $time, ") * 1000000)::bigint")
+    };
+    (sqlite, (as_micros $time:literal)) => {
+        $time
+    };
+    (postgres, (from_micros $number:literal)) => {
+        concat!("timestamptz 'epoch' + ", $number, " * interval '1 microsecond'")
+    };
+    (sqlite, (from_micros $number:literal)) => {
+        $number
     };
     (postgres, given_micros) => {
         "given.micros * interval '1 microsecond'"

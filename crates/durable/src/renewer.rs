@@ -25,9 +25,9 @@ use crate::{Lease, Moment};
 /// A table whose claims can be renewed.
 #[async_trait]
 pub trait Renewal: fmt::Debug + Sync {
-    type Id: fmt::Debug + Copy + Eq + Hash + Send + Sync;
+    type Id: fmt::Debug + Clone + Eq + Hash + Send + Sync;
     /// A claimed row: its id and its claim token.
-    type Claim: fmt::Debug + Copy + Send + Sync;
+    type Claim: fmt::Debug + Clone + Send + Sync;
 
     fn id(claim: &Self::Claim) -> Self::Id;
 
@@ -56,7 +56,7 @@ type Leased<R> = HashMap<<R as Renewal>::Id, (<R as Renewal>::Claim, Lease)>;
 impl<R: Renewal> LeaseRenewer<R> {
     pub fn new(renewal: R, claims: &[R::Claim], lease: Lease, length: Duration) -> Self {
         let leased: Leased<R> =
-            claims.iter().map(|claim| (R::id(claim), (*claim, lease))).collect();
+            claims.iter().map(|claim| (R::id(claim), (claim.clone(), lease))).collect();
         renewal.count(signed(leased.len()));
         Self { renewal, length, begun: Instant::now(), leased: Mutex::new(leased) }
     }
@@ -68,8 +68,13 @@ impl<R: Renewal> LeaseRenewer<R> {
 
     /// Whether an action with this deadline may start on this row. Never on a
     /// row that was released.
-    pub fn allows(&self, id: R::Id, deadline: Duration) -> bool {
-        self.with(|leased| leased.get(&id).is_some_and(|(_, lease)| lease.allows(deadline)))
+    pub fn allows(&self, id: &R::Id, deadline: Duration) -> bool {
+        self.with(|leased| leased.get(id).is_some_and(|(_, lease)| lease.allows(deadline)))
+    }
+
+    /// How long the lease of this row still lasts; zero for a row that was released.
+    pub fn remaining(&self, id: &R::Id) -> Duration {
+        self.with(|leased| leased.get(id).map_or(Duration::ZERO, |(_, lease)| lease.remaining()))
     }
 
     /// Stops renewing these: they were released, or another worker took them over.
@@ -110,7 +115,8 @@ impl<R: Renewal> LeaseRenewer<R> {
     }
 
     async fn renew(&self) -> Result<(), Failure> {
-        let claims: Vec<_> = self.with(|leased| leased.values().map(|(claim, _)| *claim).collect());
+        let claims: Vec<_> =
+            self.with(|leased| leased.values().map(|(claim, _)| claim.clone()).collect());
         if claims.is_empty() {
             return Ok(());
         }

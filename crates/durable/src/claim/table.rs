@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use crate::database::TableName;
+
 /// The statements of one table in one dialect; see [`claimable!`](crate::claimable).
 #[derive(Debug, Clone, Copy)]
 pub struct Statements {
@@ -30,6 +32,36 @@ pub struct Table<Db> {
 impl<Db> Table<Db> {
     pub const fn of(statements: Statements) -> Self {
         Self { statements, database: PhantomData }
+    }
+
+    /// The same claims of a table whose name is known at run time; the statements were
+    /// made for the name [`TableName::PLACEHOLDER`].
+    #[must_use]
+    pub fn named(&self, table: &TableName) -> Self {
+        let Statements {
+            table: _,
+            key,
+            claim,
+            is_due,
+            renew,
+            release,
+            wake,
+            reclaim,
+            reclaim_in,
+            pull_in,
+        } = self.statements;
+        Self::of(Statements {
+            table: table.in_statement(TableName::PLACEHOLDER),
+            key,
+            claim: table.in_statement(claim),
+            is_due: table.in_statement(is_due),
+            renew: table.in_statement(renew),
+            release: table.in_statement(release),
+            wake: table.in_statement(wake),
+            reclaim: table.in_statement(reclaim),
+            reclaim_in: table.in_statement(reclaim_in),
+            pull_in: table.in_statement(pull_in),
+        })
     }
 
     pub const fn statements(&self) -> &Statements {

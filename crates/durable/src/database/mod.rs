@@ -5,7 +5,8 @@
 //!
 //! [`errors`] classifies the driver's errors, [`health`] counts the generations
 //! of pools, [`outage`] logs when the database cannot be used, [`pools`] owns the
-//! connections, [`retry`] retries.
+//! connections, [`retry`] retries. [`postgres`] and [`sqlite`] make a gateway to a database
+//! of theirs; [`TableName`] lets a statement name a table that is known at run time.
 
 mod errors;
 mod gateway;
@@ -13,7 +14,10 @@ mod health;
 mod idle;
 mod outage;
 mod pools;
+pub mod postgres;
 mod retry;
+pub mod sqlite;
+mod table_name;
 
 #[cfg(test)]
 mod tests;
@@ -23,3 +27,4 @@ pub use gateway::{Begin, End, Gateway, Work};
 pub use health::{IdlePing, STATEMENT_LIMIT};
 pub use pools::Source;
 pub use retry::{retried, retried_on};
+pub use table_name::{TableName, interned};

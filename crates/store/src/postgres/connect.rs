@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use slipway_app::files::port::Beside;
-use slipway_durable::database::{Begin, Gateway, IdlePing, Source, class, retried_on};
-use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
+use slipway_durable::database::{Gateway, class, postgres, retried_on};
+use sqlx::postgres::PgConnectOptions;
 use sqlx::{ConnectOptions as _, Connection as _, Transaction};
 use tokio::time::{Instant, timeout_at};
 
@@ -30,20 +30,6 @@ pub(crate) const SCHEMA_MIGRATIONS: &str = "CREATE TABLE IF NOT EXISTS schema_mi
     min_reader bigint NOT NULL
 )";
 
-const BEGIN: Begin =
-    Begin { write: "BEGIN", read: "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY" };
-
-/// How long a caller waits for a connection, whether all are busy or the server
-/// is gone. A person may be waiting, so it is short: the answer is 503, and a
-/// loop tries again by itself.
-const ACQUIRE_LIMIT: Duration = Duration::from_secs(3);
-
-/// A connection that was idle for longer is pinged before it is used. A ping
-/// each time would cost a round trip for every statement. A connection that
-/// broke within this time fails at its first use, with the error that the
-/// database is not available.
-const FRESH_FOR: Duration = Duration::from_secs(1);
-
 #[derive(Debug)]
 pub(crate) struct Backend {
     pub(crate) database: Arc<Gateway<Db>>,
@@ -63,14 +49,7 @@ impl Backend {
         let options = with_limits(options);
         prepare(&options, max_connections, limit).await?;
         let server = describe(&options);
-        let source = Source::Replaceable {
-            make: Box::new(move |ping| pool(&options, max_connections, ping)),
-            // Half of the pool at most, so that the other half is always free
-            // for the rest.
-            idle: usize::try_from(max_connections / 2).unwrap_or(0),
-            fresh_for: FRESH_FOR,
-        };
-        let database = Gateway::new(source, BEGIN, statement_limit);
+        let database = postgres::gateway(options, max_connections, statement_limit);
         let deadline = Instant::now() + limit;
         // A pool that cannot grow to its size makes callers wait for
         // connections that it will never get, so this is checked now.
@@ -150,23 +129,6 @@ async fn silence(options: &PgConnectOptions, limit: Duration) -> sqlx::Error {
             }
         }
     }
-}
-
-fn pool(options: &PgConnectOptions, max_connections: u32, ping: IdlePing) -> PgPool {
-    PgPoolOptions::new()
-        .max_connections(max_connections)
-        .acquire_timeout(ACQUIRE_LIMIT)
-        .test_before_acquire(false)
-        .before_acquire(move |connection, metadata| {
-            let ping = ping.clone();
-            Box::pin(async move {
-                if metadata.idle_for >= FRESH_FOR {
-                    ping.send(connection).await?;
-                }
-                Ok(true)
-            })
-        })
-        .connect_lazy_with(options.clone())
 }
 
 /// Limits of each session, beside those that the configuration sets. A lock is

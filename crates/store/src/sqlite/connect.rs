@@ -1,18 +1,14 @@
 //! Opening the file, its connections and its transactions.
-//!
-//! Writes go through one connection and start with BEGIN IMMEDIATE: a deferred
-//! transaction that reads first and writes later fails at once with
-//! BUSY_SNAPSHOT when another writer came in between, and no timeout helps.
-//! Readers have a pool of their own and see the last committed state (WAL).
 
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use slipway_app::files::port::Beside;
-use slipway_durable::database::{Begin, Gateway, Source, retried, retried_on};
-use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
-use sqlx::{ConnectOptions as _, Connection as _, Transaction};
+pub(crate) use slipway_durable::database::sqlite::options;
+use slipway_durable::database::{Gateway, retried_on, sqlite};
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{Connection as _, Transaction};
 
 use super::{Connection, Db};
 use crate::blueprints::Blueprints;
@@ -20,12 +16,6 @@ use crate::config::{OpenError, SqliteFile};
 use crate::directory::{DirectoryError, DirectoryLock};
 use crate::migration::{Migration, MigrationError, Scripts};
 use crate::private_files;
-
-/// Longer than the longest write transaction; only the migrations of several
-/// processes at once ever wait for it.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
-
-const READERS: u32 = 8;
 
 /// SQLite joins by nested loops, whatever it reads.
 pub(crate) const JOIN_SETS: Option<&str> = None;
@@ -42,10 +32,6 @@ pub(crate) const SCHEMA_MIGRATIONS: &str = "CREATE TABLE IF NOT EXISTS schema_mi
         DEFAULT (CAST(round(unixepoch('subsec') * 1000000.0) AS INTEGER)),
     min_reader INTEGER NOT NULL
 ) STRICT";
-
-/// How transactions begin: a write transaction is alone in the database from
-/// its first statement.
-const BEGIN: Begin = Begin { write: "BEGIN IMMEDIATE", read: "BEGIN" };
 
 #[derive(Debug)]
 pub(crate) struct Backend {
@@ -74,12 +60,8 @@ impl Backend {
             .await
             .map_err(MigrationError::from)?;
         connection.close().await.map_err(OpenError::Sqlite)?;
-        let writer = pool(1).connect_with(options.clone()).await.map_err(OpenError::Sqlite)?;
-        let readers = pool(READERS)
-            .connect_with(options.pragma("query_only", "on"))
-            .await
-            .map_err(OpenError::Sqlite)?;
-        let database = Gateway::new(Source::Fixed { writer, readers }, BEGIN, statement_limit);
+        let database =
+            sqlite::gateway(options, statement_limit).await.map_err(OpenError::Sqlite)?;
         Ok(Self {
             database: Arc::new(database),
             blueprints: Arc::default(),
@@ -110,38 +92,8 @@ pub(crate) fn prepare_file(file: &Path) -> Result<(), OpenError> {
     private_files::prepare(file).map_err(|error| OpenError::Sqlite(error.into()))
 }
 
-pub(crate) fn options(file: &Path) -> SqliteConnectOptions {
-    SqliteConnectOptions::new()
-        .filename(file)
-        .create_if_missing(true)
-        .journal_mode(SqliteJournalMode::Wal)
-        // FULL, not NORMAL: in WAL mode NORMAL may lose the last commits in a
-        // power loss, and an acknowledged decision must not be lost.
-        .synchronous(SqliteSynchronous::Full)
-        .foreign_keys(true)
-        .busy_timeout(BUSY_TIMEOUT)
-}
-
-fn pool(size: u32) -> SqlitePoolOptions {
-    // A connection to a file does not go stale, so none is tested or retired.
-    SqlitePoolOptions::new()
-        .max_connections(size)
-        .test_before_acquire(false)
-        .idle_timeout(None)
-        .max_lifetime(None)
-        // After some errors (a full disk, a failed read) SQLite has rolled back by
-        // itself. The driver's own rollback then fails, and the driver believes for
-        // ever that it is inside a transaction: it would refuse every later BEGIN.
-        .before_acquire(|connection, _| {
-            let usable = !connection.is_in_transaction();
-            Box::pin(async move { Ok(usable) })
-        })
-}
-
-/// Switching a new file to WAL takes an exclusive lock for which SQLite does
-/// not wait by itself.
 pub(crate) async fn connect(options: &SqliteConnectOptions) -> Result<Connection, OpenError> {
-    retried(options, SqliteConnectOptions::connect).await.map_err(OpenError::Sqlite)
+    sqlite::connect(options).await.map_err(OpenError::Sqlite)
 }
 
 /// The write lock of the file is the migration lock.

@@ -1,0 +1,60 @@
+//! How an executor works.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use slipway_durable::Backoff;
+
+use crate::steps::Pause;
+use crate::{Step, random};
+
+/// The settings of an executor; [`Options::default`] suits steps that take seconds.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The name under which it claims jobs. Unique among all that share the table.
+    pub worker: String,
+    /// How long a claim lasts without a heartbeat, and so how long the job of a dead worker
+    /// waits. A heartbeat is sent three times in it.
+    pub lease: Duration,
+    /// How long one call of each step may take, in the order of [`Step::ALL`].
+    pub deadlines: [Duration; 5],
+    /// How long one run may take. It starts no step beyond that, except cleanup.
+    pub total: Duration,
+    /// How often a step may fail in a row by transient errors.
+    pub step_attempts: i32,
+    /// How often cleanup is tried before what it should have removed is a leak.
+    pub cleanup_attempts: i32,
+    /// How long a job is parked after a transient error.
+    pub backoff: Backoff,
+    /// How long a job is parked while everything is paused.
+    pub pause_poll: Duration,
+    /// Sets of changes that are written at the same time.
+    pub writers: usize,
+    pub pause: Option<Arc<dyn Pause>>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            worker: random::worker(),
+            lease: Duration::from_secs(60),
+            deadlines: [Duration::from_secs(300); 5],
+            total: Duration::from_secs(30 * 60),
+            step_attempts: 8,
+            cleanup_attempts: 3,
+            backoff: Backoff { base: Duration::from_secs(1), max: Duration::from_secs(300) },
+            pause_poll: Duration::from_secs(15),
+            writers: 2,
+            pause: None,
+        }
+    }
+}
+
+impl Options {
+    /// The same with this deadline for a step.
+    #[must_use]
+    pub fn with_deadline(mut self, step: Step, deadline: Duration) -> Self {
+        self.deadlines[step.index()] = deadline;
+        self
+    }
+}

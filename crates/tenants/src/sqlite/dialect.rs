@@ -1,0 +1,34 @@
+//! SQLite's spelling of the shared statements.
+
+/// Joins literals and fragments of this dialect into one statement.
+macro_rules! sql {
+    ($($part:tt),* $(,)?) => {
+        concat!($(slipway_durable::fragment!(sqlite, $part)),*)
+    };
+}
+
+/// The statements of a table with the columns of a claim.
+macro_rules! claimable {
+    ($($table:tt)+) => {
+        slipway_durable::claimable!(sqlite, $($table)+)
+    };
+}
+
+macro_rules! due_condition {
+    () => {
+        slipway_durable::due_condition!(sqlite)
+    };
+}
+
+macro_rules! wake_assignments {
+    () => {
+        slipway_durable::wake_assignments!(sqlite)
+    };
+}
+
+/// The JSON parameter `$1` as rows named `given`.
+macro_rules! rows_from_json {
+    ($($columns:tt)+) => {
+        slipway_durable::rows_from_json!(sqlite, "$1", $($columns)+)
+    };
+}

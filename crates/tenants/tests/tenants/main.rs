@@ -1,0 +1,6 @@
+//! The executor and its stores on real databases.
+
+mod faults;
+mod site;
+mod stores;
+mod tables;
