@@ -32,7 +32,7 @@ struct Agent {
 }
 
 pub(super) async fn delivered(plane: &mut Plane<'_>, handle: &str) -> Vec<Filling> {
-    let (generator, stack, id) = plane.fleet(handle).await;
+    let (generator, stack, id) = plane.stack_with_agent(handle).await;
     let mut agent = Agent { id, cluster: BTreeMap::new() };
     plane.arm();
     for version in ["one", "two"] {
@@ -81,7 +81,7 @@ fn request(caller: &Caller, key: &str) -> Request {
 
 impl Plane<'_> {
     /// A generator, a stack and an active agent that is to have it.
-    async fn fleet(&self, handle: &str) -> (GeneratorId, StackId, AgentId) {
+    async fn stack_with_agent(&self, handle: &str) -> (GeneratorId, StackId, AgentId) {
         let (context, caller) = (&self.world.context, &self.world.caller);
         let named = CreateGenerator { name: handle.to_owned(), ..CreateGenerator::default() };
         let (generator, _) = generators::create(context, caller, named, None).await.unwrap();
