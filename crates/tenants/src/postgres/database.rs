@@ -29,9 +29,7 @@ impl Store {
                 ("idle_in_transaction_session_timeout", "60s"),
                 ("default_transaction_isolation", "read committed"),
                 ("jit", "off"),
-                // Each connection plans a statement once and keeps the plan, which may have
-                // been made while the table was empty: so always by keys and indexes.
-                ("plan_cache_mode", "force_generic_plan"),
+                // By keys and indexes, also if a plan was made while the table was empty.
                 ("enable_hashjoin", "off"),
                 ("enable_mergejoin", "off"),
                 ("enable_seqscan", "off"),
