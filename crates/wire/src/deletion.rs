@@ -237,12 +237,12 @@ pub struct Purge {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PurgeDeletions {
-    /// Name or id; this or `generator` is required for a key of all projects.
+    /// Name or id; this or `generator_id` is required for a key of all projects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
-    /// The id of a generator, whose stacks and templates are meant.
+    /// The generator whose stacks and templates are meant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub generator: Option<String>,
+    pub generator_id: Option<String>,
     /// Only of things of this kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,

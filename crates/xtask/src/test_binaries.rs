@@ -21,7 +21,8 @@ use slipway_testkit::process::Spawned;
 
 use crate::cargo::{Cargo, forget_package};
 
-const AT_ONCE: NonZeroUsize = NonZeroUsize::MIN.saturating_add(1);
+/// Most tests wait for something, so two cores bear three binaries.
+const AT_ONCE: NonZeroUsize = NonZeroUsize::MIN.saturating_add(2);
 
 /// Overrides the number of concurrent binaries, for a machine with more cores
 /// or to find tests that depend on others.

@@ -269,7 +269,7 @@ pub async fn purge_many(
         return Err(Refusal::invalid("name_prefix", problem).into());
     }
     if project.is_none() && generator.is_none() && caller.project.is_none() {
-        let problem = "is required, or `generator`: a purge of many stays within one of them";
+        let problem = "is required, or `generator_id`: a purge of many stays within one of them";
         return Err(Refusal::invalid("project", problem).into());
     }
     let filter = DeletionFilter {

@@ -120,7 +120,7 @@ pub(crate) async fn run_many(
     arguments: PurgeManyArguments,
 ) -> Result<(), Error> {
     let PurgeManyArguments { project, generator, kind, name_prefix, label, how } = arguments;
-    let generator = match generator {
+    let generator_id = match generator {
         Some(given) => {
             let within = Within { project: project.clone() };
             let found = find::find::<Generator>(&session.client, &given, &within, Gone::Allowed);
@@ -131,7 +131,7 @@ pub(crate) async fn run_many(
     let How { force, now, despite_protection, reason } = how;
     let body = PurgeDeletions {
         project,
-        generator,
+        generator_id,
         kind,
         name_prefix,
         label,

@@ -38,12 +38,12 @@ pub(super) async fn request_many(
     Body(body): Body<PurgeDeletions>,
 ) -> Untagged<PurgedDeletions> {
     let parse_generator = |text: &str| {
-        text.parse::<GeneratorId>().map_err(|error| Refusal::from(error).at("generator"))
+        text.parse::<GeneratorId>().map_err(|error| Refusal::from(error).at("generator_id"))
     };
     let parse_kind = |text| SubjectKind::parse_field("kind", text);
     let filter = PurgeFilter {
         project: body.project,
-        generator: body.generator.as_deref().map(parse_generator).transpose()?,
+        generator: body.generator_id.as_deref().map(parse_generator).transpose()?,
         kind: body.kind.as_deref().map(parse_kind).transpose()?,
         name_prefix: body.name_prefix,
         label: body.label,

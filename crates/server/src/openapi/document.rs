@@ -520,6 +520,7 @@ mod tests {
         ("KeptObject", "object"),
         ("Logs", "text"),
         ("PlanDeletion", "reference"),
+        ("PurgeDeletions", "name_prefix"),
         // Of a refusal or of a blocker.
         ("PlanRefusal", "code"),
         // Of a row or of an object outside.

@@ -112,7 +112,8 @@ fn set(document: &str, property: &str) -> Option<&'static str> {
         ("PlanDeletion", "kind") => "DeletableKind",
         (
             "AuditEntry" | "Deletion" | "DeletionMember" | "DeletionPlan" | "NextDeletion"
-            | "DeletionSetting" | "Protection" | "Purge" | "RestoreConflict" | "RestoredMember",
+            | "DeletionSetting" | "Protection" | "Purge" | "PurgeDeletions" | "PurgedDeletion"
+            | "RestoreConflict" | "RestoredMember",
             "kind",
         ) => "SubjectKind",
         ("Explanation", "kind") => "ExplainedKind",

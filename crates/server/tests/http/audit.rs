@@ -172,7 +172,8 @@ async fn rows_are_audited_by_their_verb() {
     let stack = json!({ "name": "s", "generator_id": generator });
     let stack = id(&world.create("/api/v1/stacks", &stack).await);
     world.ask("DELETE", &format!("/api/v1/stacks/{stack}"), KEY, "").await;
-    let many = json!({ "generator": generator, "name_prefix": "s", "reason": "x", "force": true });
+    let many =
+        json!({ "generator_id": generator, "name_prefix": "s", "reason": "x", "force": true });
     ask("POST", "/deletion-purges", &many.to_string()).await;
     ask("PUT", "/deletion-settings/-/label", r#"{"approve_above":1}"#).await;
     ask("DELETE", "/deletion-settings/-/label", "").await;

@@ -59,7 +59,7 @@ async fn many(fleet: &Fleet, generator: &str, pak: &str) {
     let purge = async |key: &str, body: Value| {
         fleet.world.ask("POST", "/api/v1/deletion-purges", key, &body.to_string()).await
     };
-    let body = json!({ "generator": generator, "name_prefix": "e2e-", "kind": "stack" });
+    let body = json!({ "generator_id": generator, "name_prefix": "e2e-", "kind": "stack" });
     let counted = purge(KEY, body.clone()).await.json();
     assert_eq!((&counted["found"], &counted["begun"]), (&json!(2), &json!(0)), "{counted}");
     assert_eq!(counted["deletions"][0]["withheld"], json!([]), "{counted}");
@@ -71,10 +71,10 @@ async fn many(fleet: &Fleet, generator: &str, pak: &str) {
     let begun = purge(KEY, force.clone()).await.json();
     assert_eq!((&begun["found"], &begun["begun"]), (&json!(2), &json!(2)), "{begun}");
     assert_eq!(purge(KEY, body).await.json()["found"], 0, "they are not done any more");
-    let wide = json!({ "generator": generator });
+    let wide = json!({ "generator_id": generator });
     assert_eq!(purge(KEY, wide).await.refused(400, "invalid_input").unwrap(), "name_prefix");
     let anywhere = json!({ "name_prefix": "e2e-" });
     assert_eq!(purge(KEY, anywhere).await.refused(400, "invalid_input").unwrap(), "project");
-    let unknown = json!({ "generator": "ci", "name_prefix": "e2e-" });
-    assert_eq!(purge(KEY, unknown).await.refused(400, "invalid_input").unwrap(), "generator");
+    let unknown = json!({ "generator_id": "ci", "name_prefix": "e2e-" });
+    assert_eq!(purge(KEY, unknown).await.refused(400, "invalid_input").unwrap(), "generator_id");
 }
