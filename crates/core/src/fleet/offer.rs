@@ -185,13 +185,14 @@ impl OfferSnapshot {
         }
     }
 
-    /// The objects that have to be rendered for the agent before it is offered them.
+    /// The objects that have to be rendered for the agent before it is offered them. None while
+    /// nobody is offered anything new.
     pub fn missing(&self) -> Vec<DeploymentObjectId> {
-        let terms = self.terms();
+        let acts = self.mode == Mode::Acting;
         let missing = |one: &&Candidate| {
             let wanted = one.is_live && one.legs.is_associated();
             let may_take = one.in_rollout.is_none_or(|in_rollout| in_rollout.may_take);
-            wanted && may_take && !terms.is_frozen && one.rendered == Rendered::Missing
+            acts && wanted && may_take && one.rendered == Rendered::Missing
         };
         let newest = |one: &Candidate| one.newest.map(|newest| newest.id);
         self.candidates.iter().filter(missing).filter_map(newest).collect()

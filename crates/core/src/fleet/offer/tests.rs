@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::fixtures::fleet::{mk_agent, mk_stack};
 use crate::fixtures::{at, mk_frozen, uuid};
+use crate::operations::control::Observing;
 
 fn object(number: u128, is_marker: bool, is_for_agent: bool) -> ObjectFact {
     ObjectFact {
@@ -182,8 +183,12 @@ fn of_content_that_differs_an_agent_is_offered_its_own() {
         assert_eq!(snapshot(vec![Candidate { is_live: false, ..there }]).missing(), []);
         let outside = Some(InRollout { may_take: false, settled: None });
         assert_eq!(snapshot(vec![Candidate { in_rollout: outside, ..there }]).missing(), []);
-        let frozen = OfferSnapshot { mode: mk_frozen(), ..snapshot(vec![there]) };
-        assert_eq!(frozen.missing(), []);
+        let observing =
+            Observing { since: at(900), by: "replica:a".to_owned(), reason: "restored".to_owned() };
+        for mode in [mk_frozen(), Mode::Observing(observing)] {
+            let there = OfferSnapshot { mode, ..snapshot(vec![there]) };
+            assert_eq!(there.missing(), []);
+        }
     }
     let untargeted = Candidate { legs: Legs { has_target: false, ..ALL_LEGS }, ..there };
     assert_eq!(offer(&untargeted, Terms::default()), Offer::Release, "it has content");
