@@ -163,24 +163,22 @@ fn without_url_passwords(text: &str) -> String {
     while let Some(at) = rest.find("://") {
         let (before, after) = rest.split_at(at + 3);
         out.push_str(before);
-        // A password may have a slash or an at sign in it that nobody escaped: the last
-        // at sign before a blank or a quote ends it.
+        // A password may have signs in it that nobody escaped, `@` and `://` among them: it
+        // ends at the last at sign before a blank or a quote. What stands between two URLs
+        // without either is hidden with them.
         let end = after.find([' ', '\n', '"', '\'', '`', '<', '>', ',']).unwrap_or(after.len());
-        let (authority, tail) = after.split_at(end);
-        let next_url = authority.find("://").unwrap_or(authority.len());
-        let user = authority[..next_url].rfind('@');
-        match user.and_then(|at| authority[..at].find(':').map(|colon| (colon, at))) {
+        let authority = &after[..end];
+        let user = authority.rfind('@');
+        let kept = match user.and_then(|at| authority[..at].find(':').map(|colon| (colon, at))) {
             Some((colon, at)) => {
                 out.push_str(&authority[..=colon]);
                 out.push_str(HIDDEN);
-                rest = &rest[before.len() + at..];
+                at
             }
-            None => {
-                out.push_str(&authority[..next_url]);
-                rest = &rest[before.len() + next_url..];
-            }
-        }
-        debug_assert!(rest.ends_with(tail));
+            None => 0,
+        };
+        out.push_str(&authority[kept..]);
+        rest = &after[end..];
     }
     out.push_str(rest);
     out
@@ -257,6 +255,8 @@ mod tests {
                 "password authentication failed for user \"x\"",
                 "password authentication failed for user \"x\"",
             ),
+            ("x://user://!a@host/db", "x://user:***@host/db"),
+            ("http://a/http://u:p@h", "http://a/http:***@h"),
             ("two: amqp://u:p@a then redis://:q@b", "two: amqp://u:***@a then redis://:***@b"),
         ];
         for (text, expected) in cases {
