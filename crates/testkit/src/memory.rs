@@ -1,7 +1,7 @@
 //! The folder in memory for data that is useless after a test.
 //!
-//! SQLite and etcd sync every commit, and on a real disk tests spend most of
-//! their time there. No test depends on the disk: a killed process loses
+//! SQLite and etcd sync every commit, PostgreSQL makes hundreds of files for a
+//! database, and on a real disk tests spend most of their time there. No test depends on the disk: a killed process loses
 //! nothing that it wrote to a file, wherever the file is.
 
 use std::io;
@@ -13,8 +13,8 @@ const FOLDER: &str = "/dev/shm";
 
 /// Room for one run of all tests: two API servers with the data of a thousand
 /// objects each, whose etcd writes its log in segments of 64 MB, and the
-/// databases of the tests beside them.
-const ROOM: u64 = 2 << 30;
+/// databases of the tests beside them, with up to 1 GB of PostgreSQL's log.
+const ROOM: u64 = 4 << 30;
 
 /// A new folder for the files of one test: in memory if possible, else where
 /// temporary files are. Drop removes it.

@@ -28,6 +28,13 @@ const AT_ONCE: NonZeroUsize = NonZeroUsize::MIN.saturating_add(2);
 /// or to find tests that depend on others.
 const AT_ONCE_VARIABLE: &str = "SLIPWAY_TEST_BINARIES_AT_ONCE";
 
+/// Tests at a time in a binary whose tests wait for servers and processes most of
+/// their time; the others run as many as there are cores.
+const THREADS_OF_WAITING: &str = "4";
+
+/// Where the test harness reads that number.
+const THREADS_VARIABLE: &str = "RUST_TEST_THREADS";
+
 /// File beside the builds that records how long each took.
 const TIMES: &str = "slipway-test-times.json";
 
@@ -90,6 +97,12 @@ fn test_binary(message: &Value) -> Option<TestBinary> {
         _ => format!("{folder} --lib"),
     };
     Some(TestBinary { name, executable: message["executable"].as_str()?.into(), package })
+}
+
+impl TestBinary {
+    fn waits(&self) -> bool {
+        ["--test kube", "--test system"].iter().any(|kind| self.name.ends_with(kind))
+    }
 }
 
 impl Jobs<'_> {
@@ -155,6 +168,9 @@ impl Jobs<'_> {
             .env("INSTA_WORKSPACE_ROOT", cargo.root())
             .envs(self.environment.iter().copied())
             .stdin(Stdio::null());
+        if binary.waits() && env::var_os(THREADS_VARIABLE).is_none() {
+            command.env(THREADS_VARIABLE, THREADS_OF_WAITING);
+        }
         command
     }
 

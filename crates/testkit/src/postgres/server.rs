@@ -38,7 +38,8 @@ impl Postgres {
         // failures in a row are no accident.
         for _ in 0..3 {
             let port = free_loopback_port().context("no free port on 127.0.0.1")?;
-            match Watchdog::start(&programs, |folder| settings(folder, port, options)) {
+            let settings = |folder: &Path| settings(folder, port, options);
+            match Watchdog::start(&programs, options.durable, settings) {
                 Ok(watchdog) => {
                     let url = format!("postgres://postgres@127.0.0.1:{port}/postgres");
                     let url = ServerUrl::parse(&url)?;

@@ -17,6 +17,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 
 use anyhow::{Context as _, bail};
 
+use crate::memory;
 use crate::process::is_root;
 
 const SCRIPT: &str = include_str!("keeper.sh");
@@ -40,12 +41,15 @@ pub(super) enum Failure {
 
 impl Watchdog {
     /// Starts a server of `programs` in a new folder. `settings` receives that
-    /// folder and returns lines for `postgresql.conf`.
+    /// folder and returns lines for `postgresql.conf`. Unless `durable`, the
+    /// folder is in memory if there is room: on a disk a quarter of the server's
+    /// time goes into making and removing the files of databases.
     pub(super) fn start(
         programs: &Path,
+        durable: bool,
         settings: impl FnOnce(&Path) -> Vec<String>,
     ) -> Result<Self, Failure> {
-        let mut watchdog = Self::spawn(programs, settings).map_err(Failure::Other)?;
+        let mut watchdog = Self::spawn(programs, durable, settings).map_err(Failure::Other)?;
         let said = watchdog.next_line().map_err(Failure::Other)?;
         if said == "ready" {
             return Ok(watchdog);
@@ -67,11 +71,17 @@ impl Watchdog {
         &self.folder
     }
 
-    fn spawn(programs: &Path, settings: impl FnOnce(&Path) -> Vec<String>) -> anyhow::Result<Self> {
+    fn spawn(
+        programs: &Path,
+        durable: bool,
+        settings: impl FnOnce(&Path) -> Vec<String>,
+    ) -> anyhow::Result<Self> {
         // PostgreSQL refuses to run as root. The account that it then runs
         // under can enter `/tmp`, but maybe not root's TMPDIR.
         let account = if is_root() { Some(postgres_account()?) } else { None };
-        let parent = if account.is_some() { PathBuf::from("/tmp") } else { env::temp_dir() };
+        let on_disk = || if account.is_some() { "/tmp".into() } else { env::temp_dir() };
+        let in_memory = if durable { None } else { memory::folder() };
+        let parent = in_memory.map_or_else(on_disk, Path::to_owned);
         let folder = tempfile::Builder::new()
             .prefix("slipway-postgres-")
             .tempdir_in(&parent)
