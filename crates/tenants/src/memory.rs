@@ -9,7 +9,7 @@ use std::time::{Duration, Instant, SystemTime};
 use async_trait::async_trait;
 use slipway_durable::claim::{Claim, Demand};
 
-use crate::change::{Admission, Admitted, Change, Due, admission, admit};
+use crate::change::{Admission, Admitted, Change, Due, admission, admit, recommission};
 use crate::job::{Job, Metadata, NewJob};
 use crate::store::{ClaimFrom, Clock, Control, Edge, Filter, JobStore, PAGE, StateStore, edges};
 use crate::text::storable_error;
@@ -263,8 +263,13 @@ impl JobStore for MemoryStore {
     async fn control(&self, id: &str, control: &Control) -> Result<Job, Error> {
         let now = (self.clock)();
         let mut rows = self.rows();
-        let row = rows.get_mut(id).ok_or_else(|| Error::JobNotFound { id: id.to_owned() })?;
-        control.check(&row.job)?;
+        let missing = || Error::JobNotFound { id: id.to_owned() };
+        let job = &rows.get(id).ok_or_else(missing)?.job;
+        control.check(job)?;
+        if *control == Control::Recommission {
+            recommission(job, rows.values().map(|row| &row.job))?;
+        }
+        let row = rows.get_mut(id).ok_or_else(missing)?;
         let job = &mut row.job;
         match control {
             Control::Pause { reason } => job.paused = Some(storable_error(reason)),
@@ -273,6 +278,7 @@ impl JobStore for MemoryStore {
             Control::Decommission => {
                 job.decommissioned_at.get_or_insert(now);
             }
+            Control::Recommission => job.decommissioned_at = None,
             Control::ResolveLeaks => job.leaked.clear(),
         }
         row.wake();

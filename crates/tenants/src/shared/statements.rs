@@ -201,11 +201,12 @@ const CONTROL: &str = concat!(
      leaked = CASE $2 WHEN 'resolve' THEN '[]' ELSE leaked END, \
      decommissioned_at = CASE $2 WHEN 'decommission' THEN coalesce(decommissioned_at, ",
     sql!(now),
-    ") ELSE decommissioned_at END, ",
+    ") WHEN 'recommission' THEN NULL ELSE decommissioned_at END, ",
     wake_assignments!(),
     " WHERE id = $1 AND ($2 = 'resume' \
          OR $2 IN ('pause', 'cancel') AND state NOT IN ('ready', 'failed') \
-         OR $2 = 'decommission' AND state = 'ready' OR $2 = 'resolve' AND state = 'failed') \
+         OR $2 IN ('decommission', 'recommission') AND state = 'ready' \
+         OR $2 = 'resolve' AND state = 'failed') \
      RETURNING ",
     job_columns!()
 );
