@@ -93,6 +93,12 @@ impl Change {
         self.edges.last().copied().unwrap_or(self.from)
     }
 
+    /// Whether it says how a step ended, so that the claims before it are not lost ones.
+    #[must_use]
+    pub fn is_result(&self) -> bool {
+        !self.edges.is_empty() || self.release.is_some()
+    }
+
     /// By how much `attempts` grows.
     #[must_use]
     pub fn attempts(&self) -> i32 {
@@ -309,7 +315,8 @@ mod tests {
     #[test]
     fn a_tenant_comes_back_only_beside_older_jobs() {
         let at = |seconds| Some(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds));
-        let ready = |id: &str, gone| Job { decommissioned_at: gone, ..mk_job(id, "t", State::Ready) };
+        let ready =
+            |id: &str, gone| Job { decommissioned_at: gone, ..mk_job(id, "t", State::Ready) };
         let back = ready("b", at(5));
         let beside = |other: Job| recommission(&back, [&back, &other].into_iter());
         for newer in [ready("x", None), ready("x", at(9)), mk_job("x", "t", State::Migrated)] {
@@ -318,7 +325,8 @@ mod tests {
         }
         let leaked = vec!["schema".to_owned()];
         assert!(beside(Job { leaked, ..mk_job("x", "t", State::Failed) }).is_err());
-        let older = [ready("x", at(4)), mk_job("x", "t", State::Failed), mk_job("x", "u", State::Ready)];
+        let older =
+            [ready("x", at(4)), mk_job("x", "t", State::Failed), mk_job("x", "u", State::Ready)];
         assert!(older.into_iter().all(|older| beside(older).is_ok()));
         assert_eq!(recommission(&ready("b", None), [&back].into_iter()), Ok(()), "it is ready");
     }

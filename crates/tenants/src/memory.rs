@@ -34,6 +34,8 @@ struct Row {
     lease_until: Option<Instant>,
     wake: u64,
     claimed_wake: u64,
+    /// The last claim that gave a result.
+    result_token: i64,
 }
 
 impl Row {
@@ -57,7 +59,9 @@ impl Row {
     fn shown(&self, started: (Instant, SystemTime)) -> Job {
         let due = self.due.filter(|_| !self.job.state.is_terminal());
         let not_before = due.map(|due| started.1 + due.saturating_duration_since(started.0));
-        Job { not_before, is_leased: self.is_leased(), ..self.job.clone() }
+        let current = i64::from(self.job.claimed_by.is_some());
+        let lost_claims = (self.job.claim_token - self.result_token - current).max(0);
+        Job { not_before, is_leased: self.is_leased(), lost_claims, ..self.job.clone() }
     }
 }
 
@@ -121,7 +125,7 @@ impl MemoryStore {
             old.job.leaked.clear();
         }
         let due = Some(Instant::now());
-        let row = Row { job, due, lease_until: None, wake: 0, claimed_wake: 0 };
+        let row = Row { job, due, lease_until: None, wake: 0, claimed_wake: 0, result_token: 0 };
         let shown = row.shown(self.started);
         rows.insert(new.id.clone(), row);
         Ok(shown)
@@ -162,6 +166,10 @@ impl MemoryStore {
         }));
         if change.claim_token.is_none() {
             job.claim_token += 1;
+        }
+        if change.is_result() {
+            // The claim goes on in the next step, and may be lost there.
+            row.result_token = job.claim_token - i64::from(change.release.is_none());
         }
         if let Some(due) = change.release {
             job.claimed_by = None;

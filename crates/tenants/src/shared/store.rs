@@ -77,6 +77,14 @@ impl Store {
         &self.sql.by_partition
     }
 
+    /// The statements that claim, write changes and decide about new jobs, for a look at their
+    /// plans.
+    #[cfg(feature = "testing")]
+    #[must_use]
+    pub fn hot_statements(&self) -> [&'static str; 3] {
+        [self.sql.by_partition.statements().claim, self.sql.write, self.sql.known]
+    }
+
     pub(super) fn table_name(name: &str) -> Result<TableName, Error> {
         let name = if name.is_empty() { DEFAULT_TABLE } else { name };
         let table = TableName::parse(name).filter(is_possible);
@@ -242,7 +250,9 @@ impl JobStore for Store {
             Control::ResolveLeaks => ("resolve", None),
         };
         let done = match control {
-            Control::Recommission => self.database.write((self, id, name), upsert::recommission).await,
+            Control::Recommission => {
+                self.database.write((self, id, name), upsert::recommission).await
+            }
             _ => self.database.statement((self, id, name, reason.as_deref()), run_control).await,
         };
         match done.map_err(|failure| self.error(failure))? {
