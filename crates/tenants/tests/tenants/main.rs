@@ -1,6 +1,8 @@
 //! The executor and its stores on real databases.
 
 mod faults;
+mod outages;
+mod plans;
 mod site;
 mod stores;
 mod tables;
