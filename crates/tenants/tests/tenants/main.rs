@@ -1,5 +1,6 @@
 //! The executor and its stores on real databases.
 
+mod crash;
 mod faults;
 mod outages;
 mod plans;
