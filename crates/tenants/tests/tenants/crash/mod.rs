@@ -84,8 +84,8 @@ impl Disorder<'_> {
     async fn round(&self, target: &Target) -> u32 {
         let (database, store) = (self.database, self.store);
         let partition = mk_new("crash").partition;
-        // Every fifth tenant has a seed that fails.
-        let name = |n: usize| if n.is_multiple_of(5) { "broken" } else { "fine" };
+        // Every second tenant has a seed that fails.
+        let name = |n: usize| if n.is_multiple_of(2) { "broken" } else { "fine" };
         let jobs: Vec<_> = (0..JOBS).map(|n| mk_new(name(n)).in_partition(&partition)).collect();
         assert!(store.upsert_many(&jobs).await.iter().all(Result::is_ok));
         let mut random = Random::new(self.seed);
