@@ -15,6 +15,7 @@ use crate::deletion;
 use crate::fleet;
 use crate::ids::{EventId, ProjectId, Revision};
 use crate::rollouts;
+use crate::tenants;
 use crate::subject::Subject;
 use crate::time::Timestamp;
 
@@ -68,7 +69,13 @@ pub(crate) use event_family;
 /// The families of all rooms. Documents, the database's CHECK and the tests
 /// compare themselves with it.
 pub const fn catalog() -> &'static [Family] {
-    &[broker::event::FAMILY, deletion::event::FAMILY, rollouts::event::FAMILY, fleet::event::FAMILY]
+    &[
+        broker::event::FAMILY,
+        deletion::event::FAMILY,
+        rollouts::event::FAMILY,
+        fleet::event::FAMILY,
+        tenants::event::FAMILY,
+    ]
 }
 
 /// One event, ready for the outbox.

@@ -27,6 +27,7 @@ use slipway_core::placement::definitions::DefinitionPhase;
 use slipway_core::placement::namespace::{NamespacePhase, ProviderPhase};
 use slipway_core::rollouts::record::{MemberState, Purpose, RolloutState};
 use slipway_core::subject::SubjectKind;
+use slipway_core::tenants::job::JobState;
 
 /// Every closed set, by the name of its schema.
 pub(super) fn sets() -> Vec<(&'static str, Value)> {
@@ -66,6 +67,8 @@ pub(super) fn sets() -> Vec<(&'static str, Value)> {
         ("RolloutPurpose", json!(Purpose::ALL)),
         ("RolloutState", json!(RolloutState::ALL)),
         ("SubjectKind", json!(SubjectKind::ALL)),
+        ("TenantEngine", json!(["postgres", "sqlite"])),
+        ("TenantJobState", json!(JobState::ALL)),
         ("TokenKind", json!(TokenKind::ALL)),
         ("TokenState", json!(["consumed", "revoked", "usable", "expired"])),
         ("WithheldKind", json!(["apply", "delete", "drain", "unknown"])),
@@ -90,6 +93,9 @@ fn set(document: &str, property: &str) -> Option<&'static str> {
         ("DocumentRefusal", "code") => "ErrorCode",
         ("BlueprintVersionSpec", "injectionStrategy") => "InjectionStrategy",
         ("BlueprintVersionSpec", "meshRole") => "MeshRole",
+        ("TenantProfile", "engine") => "TenantEngine",
+        ("Tenant" | "TenantJob", "state") | ("TenantJobLine", "from" | "to") => "TenantJobState",
+        ("RefusedTenant", "code") => "ErrorCode",
         (_, "engine") => "Engine",
         (_, "role") => "Role",
         ("Agent" | "UpdateAgent" | "FleetAgentRecord", "status") => "AgentStatus",

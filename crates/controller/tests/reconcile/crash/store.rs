@@ -627,6 +627,17 @@ impl DeletionIntercept for FatedStore {
 }
 
 #[async_trait]
+impl TenantIntercept for FatedStore {
+    fn inner(&self) -> &dyn TenantStore {
+        &*self.inner.tenants
+    }
+
+    async fn enter(&self) {
+        self.fate.alive().await;
+    }
+}
+
+#[async_trait]
 impl FleetIntercept for FatedStore {
     fn inner(&self) -> &dyn FleetStore {
         &*self.inner.fleet
