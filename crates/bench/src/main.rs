@@ -26,6 +26,7 @@ mod ready;
 mod report;
 mod rollout;
 mod substrate;
+mod tenants;
 mod transitions;
 
 use std::env;
@@ -55,6 +56,8 @@ fn main() -> anyhow::Result<()> {
         ["lists"] => runtime.block_on(lists::run(100_000)),
         ["lists", "--quick"] => runtime.block_on(lists::run(10_000)),
         ["freeze", resources] => runtime.block_on(freeze::run(resources.parse()?)),
+        ["tenants"] => runtime.block_on(tenants::run(tenants::Size::FULL)),
+        ["tenants", "--quick"] => runtime.block_on(tenants::run(tenants::Size::QUICK)),
         ["transitions", database, batching, way, resources] => {
             let resources = resources.parse()?;
             runtime.block_on(broker::one_comparison(database, batching, way, resources))
@@ -67,7 +70,7 @@ fn main() -> anyhow::Result<()> {
         _ => bail!(
             "usage: slipway-bench apply [--quick] | broker [--quick] | crossplane [--quick] | deletion [--quick] | \
              enrol [--quick | NODES] | fleet [--quick] | freeze [--quick | RESOURCES] | lists [--quick] | \
-             transitions (postgres|sqlite) (shipped|single) (standalone|node) RESOURCES"
+             tenants [--quick] | transitions (postgres|sqlite) (shipped|single) (standalone|node) RESOURCES"
         ),
     }
 }

@@ -19,7 +19,7 @@ impl Limit {
 }
 
 /// The limit of each figure.
-const LIMITS: [(&str, Limit); 35] = [
+const LIMITS: [(&str, Limit); 38] = [
     ("next_ns", Limit::AtMost(20.0)),
     ("transitions_vs_commits_postgres", Limit::AtLeast(1.0)),
     ("transitions_vs_commits_sqlite", Limit::AtLeast(1.0)),
@@ -55,6 +55,9 @@ const LIMITS: [(&str, Limit); 35] = [
     ("idle_poll_speedup", Limit::AtLeast(100.0)),
     ("poll_p99_ms", Limit::AtMost(100.0)),
     ("poll_core_percent", Limit::AtMost(30.0)),
+    ("jobs_speedup", Limit::AtLeast(5.0)),
+    ("single_latency_ratio", Limit::AtMost(1.2)),
+    ("claims_speedup", Limit::AtLeast(8.0)),
 ];
 
 /// The beginning of the figures of lists, which share one limit.

@@ -93,6 +93,12 @@ impl Change {
         self.edges.last().copied().unwrap_or(self.from)
     }
 
+    /// Whether it says how a step ended, so that the claims before it are not lost ones.
+    #[must_use]
+    pub fn is_result(&self) -> bool {
+        !self.edges.is_empty() || self.release.is_some()
+    }
+
     /// By how much `attempts` grows.
     #[must_use]
     pub fn attempts(&self) -> i32 {
@@ -226,6 +232,27 @@ pub(crate) fn admission<'a>(
     refusal.map_or(Ok(Admission::Insert), Err)
 }
 
+/// Whether a decommissioned tenant may be ready again, beside the other jobs of it that are
+/// known. A job that was decommissioned before this one is older than it: none is admitted
+/// while the tenant is ready.
+pub(crate) fn recommission<'a>(
+    job: &Job,
+    known: impl Iterator<Item = &'a Job>,
+) -> Result<(), Error> {
+    let Some(gone) = job.decommissioned_at else { return Ok(()) };
+    let mut others = known.filter(|other| other.tenant_id == job.tenant_id && other.id != job.id);
+    let newer = others.find(|other| match other.state {
+        State::Ready => other.decommissioned_at.is_none_or(|later| later >= gone),
+        State::Failed => !other.leaked.is_empty(),
+        _ => true,
+    });
+    let replaced = |newer: &Job| {
+        let (tenant, job) = (job.tenant_id.clone(), newer.id.clone());
+        Err(Error::TenantReplaced { tenant, job })
+    };
+    newer.map_or(Ok(()), replaced)
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::SystemTime;
@@ -283,6 +310,25 @@ mod tests {
             };
             jobs.map(job).collect()
         })
+    }
+
+    #[test]
+    fn a_tenant_comes_back_only_beside_older_jobs() {
+        let at = |seconds| Some(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds));
+        let ready =
+            |id: &str, gone| Job { decommissioned_at: gone, ..mk_job(id, "t", State::Ready) };
+        let back = ready("b", at(5));
+        let beside = |other: Job| recommission(&back, [&back, &other].into_iter());
+        for newer in [ready("x", None), ready("x", at(9)), mk_job("x", "t", State::Migrated)] {
+            let named = Error::TenantReplaced { tenant: "t".to_owned(), job: "x".to_owned() };
+            assert_eq!(beside(newer), Err(named));
+        }
+        let leaked = vec!["schema".to_owned()];
+        assert!(beside(Job { leaked, ..mk_job("x", "t", State::Failed) }).is_err());
+        let older =
+            [ready("x", at(4)), mk_job("x", "t", State::Failed), mk_job("x", "u", State::Ready)];
+        assert!(older.into_iter().all(|older| beside(older).is_ok()));
+        assert_eq!(recommission(&ready("b", None), [&back].into_iter()), Ok(()), "it is ready");
     }
 
     proptest! {

@@ -50,25 +50,23 @@ impl Drive {
 
     async fn follow(&self, mut job: Job) -> Result<Outcome, Error> {
         loop {
-            match (job.state, job.state.step()) {
+            let next = match (job.state, job.state.step()) {
                 (State::Ready, _) => return Ok(Outcome::Ready),
                 (State::Failed, _) => return Err(failed(&job)),
-                (State::Cleanup, _) => match self.clean_up(&job).await? {
-                    Next::Job(next) => job = *next,
-                    Next::End(outcome) => return Ok(outcome),
-                },
+                (State::Cleanup, _) => self.clean_up(&job).await?,
                 (state, _) if job.cancelled.is_some() => {
                     let reason = job.cancelled.as_deref().unwrap_or_default();
                     let error = format!("cancelled: {reason}");
                     tracing::info!(%state, reason, "the job is cancelled");
-                    job = self.give_up(&job, Change::of(&job), error).await?;
+                    self.give_up(&job, Change::of(&job), error).await?
                 }
                 // Seeded: the last edge needs no step.
-                (_, None) => job = self.advance(&job, Change::of(&job)).await?,
-                (_, Some(step)) => match self.step(&job, step).await? {
-                    Next::Job(next) => job = *next,
-                    Next::End(outcome) => return Ok(outcome),
-                },
+                (_, None) => self.advance(&job, Change::of(&job)).await?,
+                (_, Some(step)) => self.step(&job, step).await?,
+            };
+            match next {
+                Next::Job(next) => job = *next,
+                Next::End(outcome) => return Ok(outcome),
             }
         }
     }
@@ -81,14 +79,15 @@ impl Drive {
             let outcome = Outcome::Paused { reason: reason.clone() };
             return self.put_down(job, Due::WhenWoken, outcome).await;
         }
+        let permit_limit = self.executor.options.permit_limit;
         let _permit = match &self.executor.options.pause {
             None => None,
-            Some(pause) => match timeout(PERMIT_LIMIT, pause.permit(job, step)).await {
+            Some(pause) => match timeout(permit_limit, pause.permit(job, step)).await {
                 Ok(Ok(permit)) => Some(permit),
                 no_permit => {
                     // It fails closed: no answer is no permit.
                     let reason = no_permit.map_or_else(
-                        |_| format!("no permit within {PERMIT_LIMIT:?}"),
+                        |_| format!("no permit within {permit_limit:?}"),
                         |refused| refused.err().unwrap_or_default(),
                     );
                     let after = self.executor.options.pause_poll;
@@ -96,12 +95,16 @@ impl Drive {
                 }
             },
         };
+        if let Some(error) = self.lost_too_often(job, step) {
+            tracing::warn!(%step, error, "the step is not started again");
+            return self.give_up(job, Change::of(job), error).await;
+        }
         let context = self.context(job, step);
         let ended = self.call(&context, self.deadline).await;
         let recorded = context.recorded();
         let error = match ended {
             Ended::LeaseLost => return Err(Error::ClaimLost { id: job.id.clone() }),
-            Ended::Done => return Ok(Next::job(self.advance(job, recorded).await?)),
+            Ended::Done => return self.advance(job, recorded).await,
             Ended::Interrupted => {
                 let due = Some(Due::In(Duration::ZERO));
                 self.write(Change { release: due, ..recorded }).await?;
@@ -115,15 +118,21 @@ impl Drive {
             return self.park(recorded, failures, Some(error.message)).await;
         }
         tracing::warn!(%step, failures, error = crate::redacted(&error.message), "the step failed");
-        Ok(Next::job(self.give_up(job, recorded, error.message).await?))
+        self.give_up(job, recorded, error.message).await
     }
 
     /// Three tries, and neither a pause nor the end of the process stands in their way. What
     /// is left after them is a leak, and the job fails all the same.
     async fn clean_up(&self, job: &Job) -> Result<Next, Error> {
         let context = self.context(job, Step::Cleanup);
-        let own_time = Instant::now() + self.executor.options.deadlines[Step::Cleanup.index()];
-        let ended = self.call(&context, own_time).await;
+        let lost = self.lost_too_often(job, Step::Cleanup);
+        let ended = match &lost {
+            Some(error) => Ended::Failed(StepError::permanent(error)),
+            None => {
+                let limit = self.executor.options.deadlines[Step::Cleanup.index()];
+                self.call(&context, Instant::now() + limit).await
+            }
+        };
         let recorded = context.recorded();
         let failed = Change {
             edges: vec![State::Failed],
@@ -136,7 +145,7 @@ impl Drive {
             Ended::LeaseLost => return Err(Error::ClaimLost { id: job.id.clone() }),
             Ended::Done => {
                 let made = Some(Vec::new());
-                return Ok(Next::job(self.write(Change { made, ..failed }).await?));
+                return self.follow_edge(job, Change { made, ..failed }).await;
             }
             Ended::Interrupted => {
                 let due = Some(Due::In(Duration::ZERO));
@@ -146,7 +155,7 @@ impl Drive {
             Ended::Failed(error) => error,
         };
         let failures = job.step_attempts.saturating_add(1);
-        if failures < self.executor.options.cleanup_attempts {
+        if lost.is_none() && failures < self.executor.options.cleanup_attempts {
             tracing::warn!(
                 failures,
                 error = crate::redacted(&error.message),
@@ -163,7 +172,7 @@ impl Drive {
         let leaked = left.unwrap_or_else(|| vec![UNRECORDED.to_owned()]);
         let reason = Some(format!("cleanup failed: {}", error.message));
         let failed = Change { leaked: Some(leaked), reason, ..failed };
-        Ok(Next::job(self.write(failed).await?))
+        self.follow_edge(job, failed).await
     }
 
     fn context(&self, job: &Job, step: Step) -> StepContext {
@@ -220,34 +229,69 @@ impl Drive {
     }
 
     /// Follows the edge of success. `seeded` is left at once: no step runs there.
-    async fn advance(&self, job: &Job, recorded: Change) -> Result<Job, Error> {
+    async fn advance(&self, job: &Job, recorded: Change) -> Result<Next, Error> {
         let mut edges: Vec<_> = job.state.next().into_iter().collect();
         if edges == [State::Seeded] {
             edges.push(State::Ready);
         }
         let is_last = edges.last().is_some_and(|to| to.is_terminal());
-        self.write(Change {
+        let edge = Change {
             edges,
             last_error: Some(String::new()),
             step_attempts: Some(0),
             worker: Some(self.executor.options.worker.clone()),
             release: is_last.then_some(Due::WhenWoken),
             ..recorded
-        })
-        .await
+        };
+        self.follow_edge(job, edge).await
     }
 
-    async fn give_up(&self, job: &Job, recorded: Change, error: String) -> Result<Job, Error> {
+    async fn give_up(&self, job: &Job, recorded: Change, error: String) -> Result<Next, Error> {
         let reason = format!("at {}: {error}", job.state);
-        self.write(Change {
+        let edge = Change {
             edges: vec![State::Cleanup],
             reason: Some(reason),
             last_error: Some(error),
             step_attempts: Some(0),
             worker: Some(self.executor.options.worker.clone()),
             ..recorded
+        };
+        self.follow_edge(job, edge).await
+    }
+
+    /// Writes an edge. One that the database refuses for good, such as by its sink, is nobody's
+    /// reason to remove a tenant: the job is parked in its state with the refusal, and after as
+    /// many tries as a step has it waits until somebody resumes it.
+    async fn follow_edge(&self, job: &Job, edge: Change) -> Result<Next, Error> {
+        let (to, made, metadata) = (edge.to(), edge.made.clone(), edge.metadata.clone());
+        let refusal = match self.write(edge).await {
+            Err(Error::Database(refusal)) => refusal,
+            written => return written.map(Next::job),
+        };
+        let error = format!("the edge to {to} was refused: {refusal}");
+        tracing::error!(from = %job.state, error, "the job is parked");
+        let recorded = Change { made, metadata, ..Change::of(job) };
+        let failures = job.step_attempts.saturating_add(1);
+        if failures < self.executor.options.step_attempts {
+            return self.park(recorded, failures, Some(error)).await;
+        }
+        let reason = format!("{error}; resume the job when that is repaired");
+        self.write(Change {
+            last_error: Some(reason.clone()),
+            step_attempts: Some(0),
+            release: Some(Due::WhenWoken),
+            ..recorded
         })
-        .await
+        .await?;
+        Ok(Next::End(Outcome::Paused { reason }))
+    }
+
+    /// Why a step is not started again, if too many workers died in it.
+    fn lost_too_often(&self, job: &Job, step: Step) -> Option<String> {
+        let lost = job.lost_claims;
+        (lost >= self.executor.options.lost_claims).then(|| {
+            format!("{lost} workers in a row died in {step} or lost their lease; it is not started again")
+        })
     }
 
     async fn park(
@@ -284,9 +328,6 @@ impl Drive {
         }
     }
 }
-
-/// How long a permit may take.
-const PERMIT_LIMIT: Duration = Duration::from_secs(10);
 
 /// The leak record of a job whose steps recorded nothing.
 const UNRECORDED: &str = "what its steps made: they recorded nothing";

@@ -24,6 +24,8 @@ pub enum Error {
     TenantReady { tenant: String, job: String },
     #[error("job `{id}` belongs to another tenant; choose another id")]
     TenantMismatch { id: String },
+    #[error("tenant `{tenant}` has the newer job `{job}`, so the earlier one stays decommissioned")]
+    TenantReplaced { tenant: String, job: String },
     #[error(
         "job `{job}` left something of tenant `{tenant}` behind: retry that job, or remove it \
          and resolve its leak record"
@@ -74,6 +76,7 @@ impl Error {
             Self::TenantBusy { .. } => "tenant_busy",
             Self::TenantReady { .. } => "tenant_ready",
             Self::TenantMismatch { .. } => "tenant_mismatch",
+            Self::TenantReplaced { .. } => "tenant_replaced",
             Self::TenantLeaks { .. } => "tenant_leaks",
             Self::WrongState { .. } => "wrong_state",
             Self::Missing(_) => "missing_dependency",

@@ -92,7 +92,8 @@ pub enum Outcome {
     Parked {
         after: Duration,
     },
-    /// Somebody paused the job or everything.
+    /// Somebody paused the job or everything, or the database refused its edge for good. See
+    /// [`Control::Resume`](crate::Control::Resume).
     Paused {
         reason: String,
     },
@@ -210,8 +211,12 @@ impl Executor {
             State::Failed => Err(failed(job)),
             _ if job.is_leased => Ok(Outcome::Leased),
             _ => match (&job.paused, job.not_before) {
-                (Some(reason), None) => Ok(Outcome::Paused { reason: reason.clone() }),
-                (_, until) => Ok(Outcome::Parked { after: until.map_or(LONGEST_WAIT, from_now) }),
+                (_, Some(until)) => Ok(Outcome::Parked { after: from_now(until) }),
+                // It waits to be resumed: the reason is the pause, or a refused edge.
+                (paused, None) => {
+                    let reason = paused.as_ref().unwrap_or(&job.last_error).clone();
+                    Ok(Outcome::Paused { reason })
+                }
             },
         }
     }

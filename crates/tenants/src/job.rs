@@ -44,6 +44,9 @@ pub struct Job {
     /// One more with each claim. Steps that write elsewhere write it there too, and refuse
     /// a lower one.
     pub claim_token: i64,
+    /// Claims before the current one under which the current step began and gave no result:
+    /// their workers died, or lost their leases.
+    pub lost_claims: i64,
     /// What the steps recorded before they made it, the oldest first. `None` if another
     /// program inserted the row, so that nobody knows.
     pub made: Option<Vec<String>>,
@@ -142,6 +145,7 @@ impl NewJob {
             claimed_by: None,
             is_leased: false,
             claim_token: 0,
+            lost_claims: 0,
             made: Some(Vec::new()),
             leaked: Vec::new(),
             history: Vec::new(),

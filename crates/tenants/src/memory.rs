@@ -9,7 +9,7 @@ use std::time::{Duration, Instant, SystemTime};
 use async_trait::async_trait;
 use slipway_durable::claim::{Claim, Demand};
 
-use crate::change::{Admission, Admitted, Change, Due, admission, admit};
+use crate::change::{Admission, Admitted, Change, Due, admission, admit, recommission};
 use crate::job::{Job, Metadata, NewJob};
 use crate::store::{ClaimFrom, Clock, Control, Edge, Filter, JobStore, PAGE, StateStore, edges};
 use crate::text::storable_error;
@@ -34,6 +34,8 @@ struct Row {
     lease_until: Option<Instant>,
     wake: u64,
     claimed_wake: u64,
+    /// The last claim that gave a result.
+    result_token: i64,
 }
 
 impl Row {
@@ -57,7 +59,9 @@ impl Row {
     fn shown(&self, started: (Instant, SystemTime)) -> Job {
         let due = self.due.filter(|_| !self.job.state.is_terminal());
         let not_before = due.map(|due| started.1 + due.saturating_duration_since(started.0));
-        Job { not_before, is_leased: self.is_leased(), ..self.job.clone() }
+        let current = i64::from(self.job.claimed_by.is_some());
+        let lost_claims = (self.job.claim_token - self.result_token - current).max(0);
+        Job { not_before, is_leased: self.is_leased(), lost_claims, ..self.job.clone() }
     }
 }
 
@@ -121,7 +125,7 @@ impl MemoryStore {
             old.job.leaked.clear();
         }
         let due = Some(Instant::now());
-        let row = Row { job, due, lease_until: None, wake: 0, claimed_wake: 0 };
+        let row = Row { job, due, lease_until: None, wake: 0, claimed_wake: 0, result_token: 0 };
         let shown = row.shown(self.started);
         rows.insert(new.id.clone(), row);
         Ok(shown)
@@ -162,6 +166,10 @@ impl MemoryStore {
         }));
         if change.claim_token.is_none() {
             job.claim_token += 1;
+        }
+        if change.is_result() {
+            // The claim goes on in the next step, and may be lost there.
+            row.result_token = job.claim_token - i64::from(change.release.is_none());
         }
         if let Some(due) = change.release {
             job.claimed_by = None;
@@ -263,8 +271,13 @@ impl JobStore for MemoryStore {
     async fn control(&self, id: &str, control: &Control) -> Result<Job, Error> {
         let now = (self.clock)();
         let mut rows = self.rows();
-        let row = rows.get_mut(id).ok_or_else(|| Error::JobNotFound { id: id.to_owned() })?;
-        control.check(&row.job)?;
+        let missing = || Error::JobNotFound { id: id.to_owned() };
+        let job = &rows.get(id).ok_or_else(missing)?.job;
+        control.check(job)?;
+        if *control == Control::Recommission {
+            recommission(job, rows.values().map(|row| &row.job))?;
+        }
+        let row = rows.get_mut(id).ok_or_else(missing)?;
         let job = &mut row.job;
         match control {
             Control::Pause { reason } => job.paused = Some(storable_error(reason)),
@@ -273,6 +286,7 @@ impl JobStore for MemoryStore {
             Control::Decommission => {
                 job.decommissioned_at.get_or_insert(now);
             }
+            Control::Recommission => job.decommissioned_at = None,
             Control::ResolveLeaks => job.leaked.clear(),
         }
         row.wake();

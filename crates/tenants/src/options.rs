@@ -20,12 +20,18 @@ pub struct Options {
     pub deadlines: [Duration; 5],
     /// How long one run may take. It starts no step beyond that, except cleanup.
     pub total: Duration,
-    /// How often a step may fail in a row by transient errors.
+    /// How often a step may fail in a row by transient errors, and how often an edge may be
+    /// refused before the job waits for somebody.
     pub step_attempts: i32,
     /// How often cleanup is tried before what it should have removed is a leak.
     pub cleanup_attempts: i32,
+    /// How many claims in a row may end in one step without a result. A step that kills its
+    /// process, or outlasts its lease, then counts as failed for good.
+    pub lost_claims: i64,
     /// How long a job is parked after a transient error.
     pub backoff: Backoff,
+    /// How long a permit may take; after it the answer is no.
+    pub permit_limit: Duration,
     /// How long a job is parked while everything is paused.
     pub pause_poll: Duration,
     /// Sets of changes that are written at the same time.
@@ -42,7 +48,9 @@ impl Default for Options {
             total: Duration::from_secs(30 * 60),
             step_attempts: 8,
             cleanup_attempts: 3,
+            lost_claims: 8,
             backoff: Backoff { base: Duration::from_secs(1), max: Duration::from_secs(300) },
+            permit_limit: Duration::from_secs(10),
             pause_poll: Duration::from_secs(15),
             writers: 2,
             pause: None,

@@ -93,6 +93,10 @@ pub enum Control {
     },
     /// The tenant of this ready job exists no more; a new job for it is admitted.
     Decommission,
+    /// The decommissioned tenant of this job was restored. Refused with
+    /// [`Error::TenantReplaced`] if another job was admitted meanwhile; one that failed and left
+    /// nothing behind does not count.
+    Recommission,
     /// What this failed job left behind was removed.
     ResolveLeaks,
 }
@@ -166,6 +170,7 @@ impl Control {
             Self::Resume => (true, "resumed"),
             Self::Cancel { .. } => (!job.state.is_terminal(), "cancelled"),
             Self::Decommission => (job.state == State::Ready, "decommissioned"),
+            Self::Recommission => (job.state == State::Ready, "recommissioned"),
             Self::ResolveLeaks => (job.state == State::Failed, "cleared of leaks"),
         };
         let wrong = || Error::WrongState { id: job.id.clone(), state: job.state, action };

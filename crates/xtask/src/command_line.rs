@@ -29,13 +29,13 @@ The chores of a contributor.
                                  an operation unless said; it comes from PyPI
   cargo xtask soak [OPTION...]   real control planes under a random schedule of
                                  requests and faults; `soak --help` has the options
-  cargo xtask bench apply|broker|crossplane|deletion|enrol|fleet|freeze|lists [--quick]
+  cargo xtask bench apply|broker|crossplane|deletion|enrol|fleet|freeze|lists|tenants [--quick]
                                  the figures of documents from files, of the
                                  resource loop, of composites on a real API server,
                                  of deletions, of enrolments into one project, of
-                                 Fleet, of resources that wait under a freeze, or of
-                                 lists of 100,000 resources; release build, the last
-                                 line is one JSON object
+                                 Fleet, of resources that wait under a freeze, of lists
+                                 of 100,000 resources, or of tenant jobs; release build,
+                                 the last line is one JSON object
 
 Exit codes: 0 all is well, 1 something failed, 2 the call cannot be carried out
 as it is (unknown command, something to install first).

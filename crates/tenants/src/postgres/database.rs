@@ -54,13 +54,14 @@ pub(super) const EIGHT: &str = "id varchar(255) PRIMARY KEY,
     metadata jsonb NOT NULL DEFAULT '{}',
     created_at timestamptz NOT NULL DEFAULT now(),
     updated_at timestamptz NOT NULL DEFAULT now()";
-pub(super) const EXTRA: [(&str, &str, &str); 15] = [
+pub(super) const EXTRA: [(&str, &str, &str); 16] = [
     ("partition", "varchar(255) NOT NULL", "''"),
     ("retry_of", "varchar(255)", "NULL"),
     ("due_at", "timestamptz", "timestamptz 'epoch'"),
     ("wake", "bigint NOT NULL", "0"),
     ("claim_token", "bigint NOT NULL", "0"),
     ("claimed_wake", "bigint NOT NULL", "0"),
+    ("result_token", "bigint NOT NULL", "0"),
     ("claimed_by", "text", "NULL"),
     ("lease_until", "timestamptz", "NULL"),
     ("failures", "integer NOT NULL", "0"),
@@ -79,7 +80,7 @@ pub(super) const AFTER_UPGRADE: Option<&str> =
 pub(super) const EIGHT_COLUMNS: &str = "(SELECT id, tenant_id, state, attempts, last_error, metadata, \
      created_at, updated_at, '' AS partition, NULL::text AS retry_of, 0 AS failures, \
      NULL::timestamptz AS due_at, NULL::text AS claimed_by, NULL::timestamptz AS lease_until, \
-     0::bigint AS claim_token, NULL::jsonb AS made, '[]'::jsonb AS leaked, \
+     0::bigint AS claim_token, 0::bigint AS result_token, NULL::jsonb AS made, '[]'::jsonb AS leaked, \
      '[]'::jsonb AS history, NULL::text AS paused, NULL::text AS cancelled, \
      NULL::timestamptz AS decommissioned_at FROM {table}) AS jobs";
 

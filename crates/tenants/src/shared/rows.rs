@@ -33,6 +33,7 @@ pub(super) fn job(row: &Row) -> Result<Job, Error> {
         claimed_by: get.column("claimed_by")?,
         is_leased: get.column("leased")?,
         claim_token: get.column("claim_token")?,
+        lost_claims: get.column::<i64>("lost_claims")?.max(0),
         made: get.column::<Option<Json<Vec<String>>>>("made")?.map(|made| made.0),
         leaked: get.column::<Json<Vec<String>>>("leaked")?.0,
         history: get.column::<Json<Vec<HistoryEntry>>>("history")?.0,
@@ -106,6 +107,7 @@ pub(super) struct GivenChange<'a> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     entries: Vec<HistoryEntry>,
     released: bool,
+    is_result: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     micros: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -131,6 +133,7 @@ impl<'a> GivenChange<'a> {
             new_failures: change.step_attempts,
             entries: change.history(),
             released: change.release.is_some(),
+            is_result: change.is_result(),
             micros: match change.release {
                 Some(Due::In(after)) => Some(micros(after)),
                 Some(Due::WhenWoken) | None => None,

@@ -29,6 +29,9 @@ const INDEXES: [(&str, &str); 4] = [
 const SEVERAL: &str = "SELECT tenant_id FROM {table} WHERE state NOT IN ('ready', 'failed') \
      GROUP BY tenant_id HAVING count(*) > 1 LIMIT 1";
 
+/// Nobody knows which claims of the time before the column were lost.
+const FORGET_CLAIMS: &str = "UPDATE {table} SET result_token = claim_token WHERE claim_token > 0";
+
 impl Store {
     /// The statement that makes the whole table, for those who manage their schema by other
     /// means; see also [`Store::indexes`].
@@ -102,9 +105,12 @@ pub(super) async fn create(connection: &mut Connection, store: &Store) -> Result
             let add = format!("ALTER TABLE {{table}} ADD COLUMN {name} {kind} DEFAULT {default}");
             run(connection, table.in_statement(&add)).await?;
         }
-        let has_new_due_time = missing.columns.iter().any(|(name, ..)| *name == "due_at");
-        if let Some(after) = AFTER_UPGRADE.filter(|_| has_new_due_time) {
+        let is_new = |column| missing.columns.iter().any(|(name, ..)| *name == column);
+        if let Some(after) = AFTER_UPGRADE.filter(|_| is_new("due_at")) {
             run(connection, table.in_statement(after)).await?;
+        }
+        if is_new("result_token") && !is_new("claim_token") {
+            run(connection, table.in_statement(FORGET_CLAIMS)).await?;
         }
     } else {
         let made = Store::ddl(&table.to_string())?;

@@ -59,7 +59,8 @@ macro_rules! job_columns {
             (as_micros "due_at"),
             " AS due, claimed_by, coalesce(lease_until > ",
             now,
-            ", 1 = 0) AS leased, claim_token, made, leaked, history, paused, cancelled, ",
+            ", 1 = 0) AS leased, claim_token, claim_token - result_token \
+             - CASE WHEN claimed_by IS NULL THEN 0 ELSE 1 END AS lost_claims, made, leaked, history, paused, cancelled, ",
             (as_micros "decommissioned_at"),
             " AS decommissioned"
         )
@@ -78,7 +79,7 @@ const BY_PARTITION: Table<Db> = claimable!("{table}", {
     by: partition,
     and: unfinished!(),
     returning: job_columns!(),
-    release: "",
+    release: ", result_token = {table}.claim_token",
 });
 
 const BY_ID: Table<Db> = claimable!("{table}", {
@@ -86,7 +87,7 @@ const BY_ID: Table<Db> = claimable!("{table}", {
     by: id,
     and: unfinished!(),
     returning: job_columns!(),
-    release: "",
+    release: ", result_token = {table}.claim_token",
 });
 
 const GET: &str = concat!("SELECT ", job_columns!(), " FROM {table} WHERE id = $1");
@@ -175,6 +176,9 @@ const WRITE_AFTER: &str = concat!(
     " END, updated_at = ",
     sql!(greatest, "(updated_at, coalesce(", (from_micros "given.at"), ", ", now, "))"),
     ", claim_token = claim_token + CASE WHEN given.token IS NULL THEN 1 ELSE 0 END, \
+     result_token = CASE WHEN NOT given.is_result THEN result_token \
+         ELSE claim_token + CASE WHEN given.token IS NULL THEN 1 ELSE 0 END \
+             - CASE WHEN given.released THEN 0 ELSE 1 END END, \
      claimed_by = CASE WHEN given.released THEN NULL ELSE claimed_by END, \
      lease_until = CASE WHEN given.released THEN NULL ELSE lease_until END, \
      due_at = CASE WHEN NOT given.released THEN due_at \
@@ -184,7 +188,8 @@ const WRITE_AFTER: &str = concat!(
     rows_from_json!(
         key: text, token: bigint, from_state: text, to_state: text, added: integer,
         new_metadata: json, new_error: text, new_made: json, new_leaked: json,
-        new_failures: integer, entries: json, released: boolean, micros: bigint, at: bigint
+        new_failures: integer, entries: json, released: boolean, is_result: boolean, micros: bigint,
+        at: bigint
     ),
     " WHERE id = given.key AND state = given.from_state \
      AND (claim_token = given.token AND claimed_by IS NOT NULL \
@@ -201,11 +206,12 @@ const CONTROL: &str = concat!(
      leaked = CASE $2 WHEN 'resolve' THEN '[]' ELSE leaked END, \
      decommissioned_at = CASE $2 WHEN 'decommission' THEN coalesce(decommissioned_at, ",
     sql!(now),
-    ") ELSE decommissioned_at END, ",
+    ") WHEN 'recommission' THEN NULL ELSE decommissioned_at END, ",
     wake_assignments!(),
     " WHERE id = $1 AND ($2 = 'resume' \
          OR $2 IN ('pause', 'cancel') AND state NOT IN ('ready', 'failed') \
-         OR $2 = 'decommission' AND state = 'ready' OR $2 = 'resolve' AND state = 'failed') \
+         OR $2 IN ('decommission', 'recommission') AND state = 'ready' \
+         OR $2 = 'resolve' AND state = 'failed') \
      RETURNING ",
     job_columns!()
 );

@@ -77,6 +77,14 @@ impl Store {
         &self.sql.by_partition
     }
 
+    /// The statements that claim, write changes and decide about new jobs, for a look at their
+    /// plans.
+    #[cfg(feature = "testing")]
+    #[must_use]
+    pub fn hot_statements(&self) -> [&'static str; 3] {
+        [self.sql.by_partition.statements().claim, self.sql.write, self.sql.known]
+    }
+
     pub(super) fn table_name(name: &str) -> Result<TableName, Error> {
         let name = if name.is_empty() { DEFAULT_TABLE } else { name };
         let table = TableName::parse(name).filter(is_possible);
@@ -238,9 +246,15 @@ impl JobStore for Store {
             Control::Resume => ("resume", None),
             Control::Cancel { reason } => ("cancel", Some(storable_error(reason))),
             Control::Decommission => ("decommission", None),
+            Control::Recommission => ("recommission", None),
             Control::ResolveLeaks => ("resolve", None),
         };
-        let done = self.database.statement((self, id, name, reason.as_deref()), run_control).await;
+        let done = match control {
+            Control::Recommission => {
+                self.database.write((self, id, name), upsert::recommission).await
+            }
+            _ => self.database.statement((self, id, name, reason.as_deref()), run_control).await,
+        };
         match done.map_err(|failure| self.error(failure))? {
             Some(job) => Ok(job),
             None => {
@@ -359,7 +373,7 @@ async fn pull_in(
     Ok(store.sql.by_id.pull_in(connection, jump, lease).await?)
 }
 
-async fn run_control(
+pub(super) async fn run_control(
     connection: &mut Connection,
     (store, id, name, reason): (&Store, &str, &str, Option<&str>),
 ) -> Result<Option<Job>, Failure> {

@@ -1,4 +1,5 @@
-//! Inserting jobs. The rule is [`admission`]; the tenants are locked while it decides.
+//! Inserting jobs, and the control that could contradict an insertion. The rules are
+//! [`admission`] and [`change::recommission`]; the tenants are locked while they decide.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,9 +9,10 @@ use slipway_durable::database::End;
 use sqlx::types::Json;
 
 use super::rows::{GivenJob, job};
+use super::store::run_control;
 use super::{Connection, Store, lock_tenants};
 use crate::Error;
-use crate::change::{Admission, admission};
+use crate::change::{self, Admission, admission};
 use crate::failure::Failure;
 use crate::job::{Job, NewJob};
 use crate::store::{Edge, edges};
@@ -30,8 +32,7 @@ pub(super) async fn upsert(
     lock_tenants(connection, &store.table, tenants).await?;
     let at = store.now();
     let given: Vec<_> = new.iter().map(|new| GivenJob::new(new, &[], at)).collect();
-    let rows = sqlx::query(store.sql.known).bind(Json(&given)).fetch_all(&mut *connection).await?;
-    let mut known = rows.iter().map(job).collect::<Result<Vec<_>, _>>()?;
+    let mut known = known(connection, store, &given).await?;
     let mut inserted: Vec<(&NewJob, Vec<String>)> = Vec::new();
     let mut decided = Vec::new();
     for new in new {
@@ -73,6 +74,35 @@ pub(super) async fn upsert(
         decided.map(|()| known[new.id.as_str()].clone())
     };
     Ok(End::Commit(Some(new.iter().zip(decided).map(answer).collect())))
+}
+
+/// The jobs that decide about these.
+async fn known(
+    connection: &mut Connection,
+    store: &Store,
+    given: &[GivenJob<'_>],
+) -> Result<Vec<Job>, Failure> {
+    let rows = sqlx::query(store.sql.known).bind(Json(given)).fetch_all(connection).await?;
+    Ok(rows.iter().map(job).collect::<Result<_, _>>()?)
+}
+
+/// Makes a decommissioned tenant ready again. The job is read twice: the first time for its
+/// tenant, which never changes, and then under the lock of that tenant.
+pub(super) async fn recommission(
+    connection: &mut Connection,
+    (store, id, name): (&Store, &str, &str),
+) -> Result<End<Option<Job>>, Failure> {
+    let new = |tenant: &str| NewJob::new(id, tenant);
+    let first = known(connection, store, &[GivenJob::new(&new(""), &[], None)]).await?;
+    let Some(tenant) = first.into_iter().find(|job| job.id == id).map(|job| job.tenant_id) else {
+        return Ok(End::Rollback(None));
+    };
+    lock_tenants(connection, &store.table, std::iter::once(tenant.as_str())).await?;
+    let jobs = known(connection, store, &[GivenJob::new(&new(&tenant), &[], None)]).await?;
+    if let Some(job) = jobs.iter().find(|job| job.id == id) {
+        change::recommission(job, jobs.iter())?;
+    }
+    Ok(End::Commit(run_control(connection, (store, id, name, None)).await?))
 }
 
 /// The last of each id.

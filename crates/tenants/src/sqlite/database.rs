@@ -38,13 +38,14 @@ pub(super) const EIGHT: &str = "id TEXT NOT NULL PRIMARY KEY,
     metadata TEXT NOT NULL DEFAULT '{}',
     created_at INTEGER NOT NULL DEFAULT (CAST(round(unixepoch('subsec') * 1000000.0) AS INTEGER)),
     updated_at INTEGER NOT NULL DEFAULT (CAST(round(unixepoch('subsec') * 1000000.0) AS INTEGER))";
-pub(super) const EXTRA: [(&str, &str, &str); 15] = [
+pub(super) const EXTRA: [(&str, &str, &str); 16] = [
     ("partition", "TEXT NOT NULL", "''"),
     ("retry_of", "TEXT", "NULL"),
     ("due_at", "INTEGER", "0"),
     ("wake", "INTEGER NOT NULL", "0"),
     ("claim_token", "INTEGER NOT NULL", "0"),
     ("claimed_wake", "INTEGER NOT NULL", "0"),
+    ("result_token", "INTEGER NOT NULL", "0"),
     ("claimed_by", "TEXT", "NULL"),
     ("lease_until", "INTEGER", "NULL"),
     ("failures", "INTEGER NOT NULL", "0"),
@@ -61,7 +62,7 @@ pub(super) const AFTER_UPGRADE: Option<&str> = None;
 /// A table with the documented columns alone, with the defaults of the others.
 pub(super) const EIGHT_COLUMNS: &str = "(SELECT id, tenant_id, state, attempts, last_error, metadata, \
      created_at, updated_at, '' AS partition, NULL AS retry_of, 0 AS failures, NULL AS due_at, \
-     NULL AS claimed_by, NULL AS lease_until, 0 AS claim_token, NULL AS made, '[]' AS leaked, \
+     NULL AS claimed_by, NULL AS lease_until, 0 AS claim_token, 0 AS result_token, NULL AS made, '[]' AS leaked, \
      '[]' AS history, NULL AS paused, NULL AS cancelled, NULL AS decommissioned_at \
      FROM {table}) AS jobs";
 

@@ -1,7 +1,7 @@
 //! The document's contract, and what jobs are admitted.
 
 use super::{AnyStore, code, mk_job, mk_new};
-use crate::{Control, Filter, Metadata, NewJob, State, retry_failed, validate_transition};
+use crate::{Control, Error, Filter, Metadata, NewJob, State, retry_failed, validate_transition};
 
 fn metadata(pairs: &[(&str, &str)]) -> Metadata {
     pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
@@ -152,7 +152,31 @@ async fn admits_one_job_of_a_tenant(store: &AnyStore) {
     assert_eq!(code(&early), "wrong_state", "that one failed");
     let gone = store.control(&second.id, &Control::Decommission).await.expect("an answer");
     assert!(gone.decommissioned_at.is_some());
+    let early = store.control(&job.id, &Control::Recommission).await;
+    assert_eq!(code(&early), "wrong_state", "that one failed");
+    for _ in 0..2 {
+        let back = store.control(&second.id, &Control::Recommission).await.expect("an answer");
+        assert_eq!((back.decommissioned_at, back.state), (None, State::Ready));
+    }
+    assert_eq!(code(&store.upsert(&third).await), "tenant_ready", "it is ready again");
+    store.control(&second.id, &Control::Decommission).await.expect("an answer");
+    let fails = NewJob::new(format!("{}-f", job.id), job.tenant_id.clone());
+    store.upsert(&fails).await.expect("admitted after the decommissioning");
+    let refused = store.control(&second.id, &Control::Recommission).await;
+    let named = |job| Error::TenantReplaced { tenant: fails.tenant_id.clone(), job };
+    assert_eq!(refused, Err(named(fails.id.clone())), "while it runs");
+    walk(store, &fails.id, &TO_FAILED).await;
+    store.control(&second.id, &Control::Recommission).await.expect("that one left nothing");
+    store.control(&second.id, &Control::Decommission).await.expect("an answer");
     store.upsert(&third).await.expect("admitted after the decommissioning");
+    walk(store, &third.id, &TO_READY).await;
+    let refused = store.control(&second.id, &Control::Recommission).await;
+    assert_eq!(refused, Err(named(third.id.clone())), "the tenant is another one now");
+    store.control(&third.id, &Control::Decommission).await.expect("an answer");
+    let refused = store.control(&second.id, &Control::Recommission).await;
+    assert_eq!(refused, Err(named(third.id.clone())), "it had one after this");
+    store.control(&third.id, &Control::Recommission).await.expect("the last one comes back");
+    assert_eq!(code(&store.control("nothing", &Control::Recommission).await), "job_not_found");
 }
 
 async fn retries(store: &AnyStore) {

@@ -34,9 +34,11 @@ pub async fn executes(store: &AnyStore) {
     records_leaks(store).await;
     stops_and_goes_on(store).await;
     pauses_but_never_cleanup(store).await;
+    bears_a_permit_that_hangs(store).await;
     cancels(store).await;
     has_one_executor(store).await;
     loses_its_lease(store).await;
+    gives_up_a_step_that_kills_its_workers(store).await;
     works_on_many(store).await;
 }
 
@@ -339,6 +341,36 @@ async fn pauses_but_never_cleanup(store: &AnyStore) {
     assert_eq!((done.job.state, &done.calls[..]), (State::Failed, &[Step::Cleanup][..]));
 }
 
+/// Never answers.
+#[derive(Debug)]
+struct Hangs;
+
+#[async_trait::async_trait]
+impl Pause for Hangs {
+    async fn permit(&self, _: &Job, _: Step) -> Result<Permit, String> {
+        std::future::pending().await
+    }
+}
+
+/// No answer is no permit, after a bounded time; what asks for none goes on.
+async fn bears_a_permit_that_hangs(store: &AnyStore) {
+    let options = || Options {
+        pause: Some(Arc::new(Hangs)),
+        permit_limit: Duration::from_millis(30),
+        ..quick()
+    };
+    let job = mk_job(store, "hang").await;
+    let done = run(store, &job.id, no_op(), options()).await;
+    let reason = "no permit within 30ms".to_owned();
+    assert_eq!((done.answer, done.calls.len()), (Ok(Outcome::Paused { reason }), 0));
+    assert_eq!((done.job.state, done.job.step_attempts), (State::Pending, 0));
+    assert!(done.job.claimed_by.is_none() && done.job.not_before.is_some(), "asked again later");
+    let job = mk_job(store, "hang").await;
+    store.transition(&job.id, State::Pending, State::Cleanup, None, "no").await.expect("an edge");
+    let done = run(store, &job.id, no_op(), options()).await;
+    assert_eq!((done.job.state, &done.calls[..]), (State::Failed, &[Step::Cleanup][..]));
+}
+
 async fn cancels(store: &AnyStore) {
     let job = mk_job(store, "cancel").await;
     let steps = no_op().create_role({
@@ -408,6 +440,61 @@ async fn loses_its_lease(store: &AnyStore) {
         (State::RoleCreated, Some("thief"))
     );
     assert!(!done.calls.contains(&Step::Cleanup), "the thief is inside its step");
+}
+
+/// Workers that die leave no result: their claims run out. A pause, a transient error and a
+/// checkpoint are no such end.
+async fn gives_up_a_step_that_kills_its_workers(store: &AnyStore) {
+    let options = || Options { lost_claims: 3, step_attempts: 50, ..quick() };
+    let dies = async |id: &str, lost: i64| {
+        let claimed = claim(store, id, "dies", Duration::ZERO).await.expect("it is due");
+        assert_eq!(claimed.lost_claims, lost);
+        let checkpoint = Change { made: Some(vec!["schema".to_owned()]), ..Change::of(&claimed) };
+        store.write(&[checkpoint]).await.remove(0).expect("written")
+    };
+    let job = mk_job(store, "kills").await;
+    for lost in 0..2 {
+        dies(&job.id, lost).await;
+    }
+    let pause = Control::Pause { reason: "audit".to_owned() };
+    store.control(&job.id, &pause).await.expect("paused");
+    assert!(matches!(
+        run(store, &job.id, no_op(), options()).await.answer,
+        Ok(Outcome::Paused { .. })
+    ));
+    store.control(&job.id, &Control::Resume).await.expect("resumed");
+    for lost in 0..2 {
+        dies(&job.id, lost).await;
+    }
+    let done = run(store, &job.id, no_op(), options()).await;
+    assert_eq!(done.answer, Ok(Outcome::Ready), "two in a row are not three");
+    assert_eq!(done.job.lost_claims, 0);
+
+    let job = mk_job(store, "kills").await;
+    let claimed = dies(&job.id, 0).await;
+    let edge = Change { edges: vec![State::SchemaCreated], ..Change::of(&claimed) };
+    assert!(store.write(&[edge]).await[0].is_ok(), "the edge is the result of the first step");
+    for lost in 1..3 {
+        dies(&job.id, lost).await;
+    }
+    let done = run(store, &job.id, no_op(), options()).await;
+    assert_eq!((code(&done.answer), &done.calls[..]), ("job_failed", &[Step::Cleanup][..]));
+    assert!(
+        done.job.last_error.contains("3 workers in a row died in create_role"),
+        "{:?}",
+        done.job
+    );
+
+    let job = mk_job(store, "kills").await;
+    dies(&job.id, 0).await;
+    let edge = Change { edges: vec![State::Cleanup], ..Change::of(&dies(&job.id, 1).await) };
+    assert!(store.write(&[edge]).await[0].is_ok());
+    for lost in 1..3 {
+        dies(&job.id, lost).await;
+    }
+    let done = run(store, &job.id, no_op(), options()).await;
+    assert_eq!((done.job.state, done.calls.len()), (State::Failed, 0), "cleanup, too, is bounded");
+    assert_eq!(done.job.leaked, ["schema"], "and what is left is known");
 }
 
 async fn works_on_many(store: &AnyStore) {

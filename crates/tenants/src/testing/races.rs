@@ -17,14 +17,15 @@ pub async fn races(store: &AnyStore, rounds: u32) {
         created.expect("table creation at the same time is never an error");
     }
     for round in 0..rounds {
-        match round % 8 {
+        match round % 9 {
             0 => one_id_is_inserted_once(store).await,
             1 => one_tenant_has_one_job(store).await,
             2 => one_worker_has_a_job(store).await,
             3 => one_plain_transition_wins(store).await,
             4 => no_job_beside_one_that_becomes_ready(store).await,
             5 => no_job_beside_one_that_was_faster(store).await,
-            6 => sets_of_two_workers_do_not_lock_each_other(store).await,
+            6 => a_tenant_comes_back_or_is_made_anew(store).await,
+            7 => sets_of_two_workers_do_not_lock_each_other(store).await,
             _ => no_control_is_lost(store).await,
         }
     }
@@ -180,6 +181,30 @@ async fn no_job_beside_one_that_was_faster(store: &AnyStore) {
     assert!(slow.is_ok() != ran.is_ok(), "one of them: {slow:?} and {ran:?}");
     assert!(inserted[..60].iter().all(Result::is_ok), "the tenants beside it are free");
 }
+
+/// A decommissioned tenant is restored while a new job for it comes in.
+async fn a_tenant_comes_back_or_is_made_anew(store: &AnyStore) {
+    let job = mk_job(store, "race-back").await;
+    let claimed = claim(store, &job.id, "one", LEASE).await.expect("it is due");
+    let edges = State::ALL[1..6].to_vec();
+    let ready = Change { edges, release: Some(Due::WhenWoken), ..Change::of(&claimed) };
+    assert!(store.write(&[ready]).await[0].is_ok());
+    store.control(&job.id, &Control::Decommission).await.expect("it is ready");
+    let new = |n: u32| NewJob::new(format!("{}-{n}", job.id), job.tenant_id.clone());
+    let set: Vec<_> = std::iter::repeat_with(|| mk_new("beside")).take(5).chain([new(1)]).collect();
+    let new = new(2);
+    let one = async { store.upsert(&new).await.map(drop) };
+    let many = async { store.upsert_many(&set).await.remove(5).map(drop) };
+    let back = async { store.control(&job.id, &Control::Recommission).await.map(drop) };
+    let calls: Vec<BoxFuture<'_>> = vec![Box::pin(many), Box::pin(back), Box::pin(one)];
+    let answers = together(calls).await;
+    assert_eq!(answers.iter().filter(|answer| answer.is_ok()).count(), 1, "{answers:?}");
+    let known = ["tenant_ready", "tenant_busy", "tenant_replaced"];
+    let refused = answers.iter().filter(|answer| answer.is_err());
+    assert!(refused.map(code).all(|code| known.contains(&code)), "{answers:?}");
+}
+
+type BoxFuture<'a> = std::pin::Pin<Box<dyn Future<Output = Result<(), Error>> + Send + 'a>>;
 
 async fn sets_of_two_workers_do_not_lock_each_other(store: &AnyStore) {
     let mut claimed = Vec::new();

@@ -2,13 +2,15 @@
 //! on real databases.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use slipway_tenants::testing::{AnyStore, mk_new, quick, survives_every_fault};
+use slipway_tenants::testing::{AnyStore, Calls, mk_new, quick, recorded, survives_every_fault};
 use slipway_tenants::{
-    Backoff, Cancel, ClaimFrom, Edge, EdgeSink, Executor, Filter, NewJob, Options, Outcome,
-    PostgresStore, SqliteStore, State, StepContext, StepError, Steps,
+    Backoff, Cancel, ClaimFrom, Control, Edge, EdgeSink, Executor, Filter, MemoryStore, NewJob,
+    Options, Outcome, PostgresStore, SqliteStore, State, Step, StepContext, StepError, Steps,
 };
 use slipway_testkit::network::Relay;
 use slipway_testkit::random::Random;
@@ -123,9 +125,12 @@ async fn every_fault_in_every_step_is_borne() {
     }
 }
 
-/// Writes a row for each edge; refuses the edges of one tenant.
+/// Writes a row for each edge; refuses an edge of one tenant until somebody says that it is
+/// repaired.
 #[derive(Debug)]
 struct Outbox;
+
+const REPAIRED: &str = "SELECT count(*) FROM outbox WHERE job = 'repaired'";
 
 macro_rules! outbox {
     ($database:ty) => {
@@ -138,7 +143,11 @@ macro_rules! outbox {
             ) -> Result<(), sqlx::Error> {
                 for edge in edges {
                     if edge.job.tenant_id == "poison" && edge.to == State::Migrated {
-                        return Err(sqlx::Error::RowNotFound);
+                        let repaired: i64 =
+                            sqlx::query_scalar(REPAIRED).fetch_one(&mut *connection).await?;
+                        if repaired == 0 {
+                            return Err(sqlx::Error::RowNotFound);
+                        }
                     }
                     sqlx::query("INSERT INTO outbox (job, state) VALUES ($1, $2)")
                         .bind(edge.job.id.as_str())
@@ -172,13 +181,78 @@ async fn a_sink_writes_with_the_edge_or_not_at_all() {
         let ended = run.work(claimed, &Cancel::new()).await;
         let (good, bad): (Vec<_>, Vec<_>) = ended.into_iter().partition(|(id, _)| id != "bad");
         assert!(good.iter().all(|(_, outcome)| *outcome == Ok(Outcome::Ready)), "{good:?}");
-        assert_eq!(bad[0].1.as_ref().unwrap_err().code(), "database", "one refused edge");
-        let stored = site.store.get("bad").await.expect("the job");
-        assert_eq!((stored.state, stored.history.len()), (State::RoleCreated, 2));
+        assert!(matches!(bad[0].1, Ok(Outcome::Parked { .. })), "{bad:?}");
+        waits_with_the_refusal(&site.store, &run).await;
         let rows =
             site.numbers("SELECT count(*) FROM outbox WHERE job <> 'bad' GROUP BY job").await;
         assert_eq!(rows, [6; 20], "the insertion and five edges of each");
         assert_eq!(site.numbers("SELECT count(*) FROM outbox WHERE job = 'bad'").await, [3]);
+        site.execute("INSERT INTO outbox VALUES ('repaired', '')").await;
+        site.store.control("bad", &Control::Resume).await.expect("a wake");
+        assert_eq!(run.run("bad").await, Ok(Outcome::Ready));
+        assert_eq!(site.numbers("SELECT count(*) FROM outbox WHERE job = 'bad'").await, [6]);
+    }
+}
+
+/// The refused job keeps its state and everything that was made, and waits for somebody.
+async fn waits_with_the_refusal(store: &AnyStore, run: &Executor) {
+    let Ok(Outcome::Paused { reason }) = run.run("bad").await else { panic!("a bounded number") };
+    assert!(reason.starts_with("the edge to migrated was refused: "), "{reason}");
+    let stored = store.get("bad").await.expect("the job");
+    assert_eq!((stored.state, stored.history.len()), (State::RoleCreated, 2));
+    assert_eq!((&stored.last_error, stored.not_before), (&reason, None));
+    assert_eq!(stored.made.as_deref().map(<[_]>::len), Some(3), "nothing was cleaned up");
+    assert_eq!(run.run("bad").await, Ok(Outcome::Paused { reason }), "and does not go on");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_in_memory_parks_a_refused_edge_too() {
+    let repaired = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&repaired);
+    let sink = move |edges: &[Edge]| {
+        let refused = edges.iter().any(|edge| edge.to == State::Migrated);
+        if refused && !flag.load(SeqCst) { Err("full".to_owned()) } else { Ok(()) }
+    };
+    let store: AnyStore = Arc::new(MemoryStore::new().with_sink(Arc::new(sink)));
+    store.upsert(&NewJob::new("bad", "poison")).await.expect("a job");
+    let run = mk_executor(&store, World::default().steps(), quick());
+    waits_with_the_refusal(&store, &run).await;
+    repaired.store(true, SeqCst);
+    store.control("bad", &Control::Resume).await.expect("a wake");
+    assert_eq!(run.run("bad").await, Ok(Outcome::Ready));
+}
+
+/// Each with a store of its own, as two processes have. They begin at the same moment, and
+/// each takes a few at a time.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn two_dispatchers_share_the_jobs_and_repeat_no_step() {
+    for site in sites("two").await {
+        site.store.create_table().await.expect("a table");
+        let (partition, jobs) = mk_jobs(&site.store, 120).await;
+        let (world, calls) = (World::default(), Calls::default());
+        let steps = recorded(&world.steps(), &calls);
+        let two = mk_executor(&site.another, steps.clone(), quick());
+        let one = mk_executor(&site.store, steps, quick());
+        let dispatch = async |executor: &Executor| {
+            let mut ended = 0;
+            loop {
+                let claimed = executor.claim(ClaimFrom::Partition(&partition), 7).await;
+                let claimed = claimed.expect("a claim");
+                if claimed.jobs.is_empty() {
+                    return ended;
+                }
+                ended += executor.work(claimed, &Cancel::new()).await.len();
+            }
+        };
+        let (left, right) = tokio::join!(dispatch(&one), dispatch(&two));
+        assert_eq!(left + right, jobs.len(), "each job ended once");
+        assert!(left > 0 && right > 0, "{left} and {right}");
+        check_all(&site.store, &world, &jobs).await;
+        for job in &jobs {
+            let broken = job.tenant_id.contains("broken");
+            let expected = if broken { &Step::ALL[..] } else { &Step::ALL[..4] };
+            assert_eq!(calls.of(&job.id), expected, "each step once");
+        }
     }
 }
 
@@ -190,7 +264,13 @@ fn mk_executor(store: &AnyStore, steps: Steps, options: Options) -> Executor {
 /// Short leases, so that the jobs of dead workers are soon due.
 fn short_leases() -> Options {
     let backoff = Backoff { base: Duration::from_millis(2), max: Duration::from_millis(20) };
-    Options { lease: Duration::from_millis(400), backoff, step_attempts: 50, ..quick() }
+    Options {
+        lease: Duration::from_millis(400),
+        backoff,
+        step_attempts: 50,
+        lost_claims: 50,
+        ..quick()
+    }
 }
 
 /// Claims and works until it is aborted.

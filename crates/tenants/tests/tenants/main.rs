@@ -1,6 +1,9 @@
 //! The executor and its stores on real databases.
 
+mod crash;
 mod faults;
+mod outages;
+mod plans;
 mod site;
 mod stores;
 mod tables;

@@ -11,6 +11,8 @@ use sqlx::{AssertSqlSafe, Connection as _, PgConnection, Row as _, SqliteConnect
 /// One of the two databases.
 pub(crate) struct Site {
     pub(crate) store: AnyStore,
+    /// The same table over other connections, as another process has it.
+    pub(crate) another: AnyStore,
     pub(crate) raw: Raw,
     /// Makes a table with the documented columns alone.
     pub(crate) eight: &'static str,
@@ -53,10 +55,12 @@ pub(crate) async fn sites_with(test: &str, postgres: OnPostgres, sqlite: OnSqlit
     let directory = memory::tempdir().expect("a folder");
     let file = directory.path().join("jobs.db");
     let store = SqliteStore::open(&file, "jobs").await.expect("a store");
+    let another = SqliteStore::open(&file, "jobs").await.expect("a store");
     let url = format!("sqlite:{}", file.display());
     let raw = SqliteConnection::connect(&url).await.expect("a connection");
     let mut sites = vec![Site {
         store: Arc::new(sqlite(store)),
+        another: Arc::new(sqlite(another)),
         raw: Raw::Sqlite(raw),
         eight: EIGHT_ON_SQLITE,
         now: "CAST(round(unixepoch('subsec') * 1000000.0) AS INTEGER)",
@@ -65,9 +69,11 @@ pub(crate) async fn sites_with(test: &str, postgres: OnPostgres, sqlite: OnSqlit
     if let Some(server) = slipway_testkit::postgres::shared(test).await {
         let database = server.database(test).await;
         let store = PostgresStore::connect(database.url(), 8, "jobs").expect("a store");
+        let another = PostgresStore::connect(database.url(), 8, "jobs").expect("a store");
         let raw = PgConnection::connect(database.url()).await.expect("a connection");
         sites.push(Site {
             store: Arc::new(postgres(store)),
+            another: Arc::new(postgres(another)),
             raw: Raw::Postgres(raw),
             eight: EIGHT_ON_POSTGRES,
             now: "clock_timestamp()",
