@@ -4,3 +4,4 @@ mod faults;
 mod site;
 mod stores;
 mod tables;
+mod targets;
