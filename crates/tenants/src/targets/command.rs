@@ -14,8 +14,8 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::StepError;
 
-/// What is kept of the output.
-const KEPT: usize = 64 * 1_024;
+/// What is kept of each of the two outputs: 64 KiB together.
+const KEPT: usize = 32 * 1_024;
 
 /// What an error shows of it: its end, where programs say what went wrong.
 const SHOWN: usize = 1_000;
@@ -149,8 +149,8 @@ impl Output {
         }
     }
 
-    fn append(&mut self, other: Self) {
-        self.0.extend_from_slice(&other.0);
+    fn append(&mut self, mut other: Self) {
+        self.0.append(&mut other.0);
     }
 
     /// The last of it, without secrets.

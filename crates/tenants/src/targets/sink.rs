@@ -1,6 +1,6 @@
 //! Hands passwords to the sink of the settings.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -131,7 +131,7 @@ fn entry(action: &str, names: &TenantNames, role: Role, fence: Fence) -> Value {
 
 /// The caller holds the tenant's row of the ledger meanwhile. The comparison is for one that was
 /// paused for so long that the server took the row from it.
-fn store(path: &PathBuf, fence: Fence, entry: &Value, random: &str) -> Result<(), String> {
+fn store(path: &Path, fence: Fence, entry: &Value, random: &str) -> Result<(), String> {
     let failed = |error: std::io::Error| format!("{}: {error}", path.display());
     if stored_fence(path).is_some_and(|stored| stored > fence) {
         return Err("a later worker was there before".to_owned());

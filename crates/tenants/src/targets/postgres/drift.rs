@@ -138,11 +138,12 @@ impl PostgresTarget {
     /// The structure of a tenant that has nothing but the migrations of the folder.
     async fn fresh_structure(&self) -> Result<BTreeMap<String, String>, Failure> {
         let mut session = self.session().await?;
-        for schema in ledger::forgotten(session.connection()).await? {
+        let forgotten = ledger::forgotten(session.connection()).await?;
+        session.done();
+        for schema in forgotten {
             let random = schema.trim_start_matches("slipway_drift_");
             self.end_temporary(&TenantNames::temporary(Engine::Postgres, random)).await?;
         }
-        session.done();
         let names = TenantNames::temporary(Engine::Postgres, &password::random_name()?);
         let built = self.build_temporary(&names).await;
         // Also what was built half.

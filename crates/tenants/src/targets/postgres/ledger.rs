@@ -8,7 +8,7 @@ use sqlx::PgConnection;
 use super::connections::Session;
 use super::{literal, quoted};
 use crate::targets::failure::{Failure, fenced};
-use crate::targets::names::{LEDGER_SCHEMA, TenantNames};
+use crate::targets::names::{self, LEDGER_SCHEMA, TenantNames};
 use crate::targets::sink::Role;
 use crate::targets::target::{Fence, Work};
 
@@ -40,6 +40,12 @@ from_row!(Entry {
 });
 
 impl Entry {
+    /// What of the tenant the ledger knows as its own.
+    pub(super) fn made(&self) -> Existing {
+        let Self { has_schema, has_migrator, has_runtime, .. } = *self;
+        Existing { schema: has_schema, migrator: has_migrator, runtime: has_runtime }
+    }
+
     pub(super) fn fence(&self) -> Fence {
         Fence { work: self.work, token: self.token }
     }
@@ -75,6 +81,35 @@ pub(super) struct Existing {
 }
 
 from_row!(Existing { schema, migrator, runtime });
+
+impl Existing {
+    /// What is in both.
+    pub(super) fn and(self, other: Self) -> Self {
+        Self {
+            schema: self.schema && other.schema,
+            migrator: self.migrator && other.migrator,
+            runtime: self.runtime && other.runtime,
+        }
+    }
+
+    /// The objects by their names.
+    pub(super) fn objects(self, names: &TenantNames) -> Vec<String> {
+        let [migrator, schema, runtime] = objects(names);
+        let all = [(self.migrator, migrator), (self.schema, schema), (self.runtime, runtime)];
+        all.into_iter().filter(|(exists, _)| *exists).map(|(_, object)| object).collect()
+    }
+
+    /// The roles by their names.
+    pub(super) fn roles(self, names: &TenantNames) -> Vec<String> {
+        let roles = [(self.migrator, names.migrator()), (self.runtime, names.runtime())];
+        roles.into_iter().filter(|(exists, _)| *exists).map(|(_, role)| role).collect()
+    }
+}
+
+/// The objects of a tenant, in the order in which they are made.
+fn objects(names: &TenantNames) -> [String; 3] {
+    [names::role(&names.migrator()), names::schema(names.schema()), names::role(&names.runtime())]
+}
 
 const COLUMNS: &str = "tenant, work, token, has_schema, has_migrator, has_runtime, \
                        migrator_ready, runtime_ready, is_closed";

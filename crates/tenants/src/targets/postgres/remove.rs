@@ -6,7 +6,7 @@ use std::time::Duration;
 use slipway_durable::Moment;
 
 use super::connections::Session;
-use super::ledger::{self, Existing};
+use super::ledger;
 use super::{PostgresTarget, quoted};
 use crate::targets::failure::Failure;
 use crate::targets::names::{self, TenantNames};
@@ -93,7 +93,7 @@ impl PostgresTarget {
         }
         if is_ours {
             ledger::set(session, names, gone).await?;
-            if let Some(sink) = &self.sink {
+            if let Some(sink) = self.sink.as_ref().filter(|_| !names.is_temporary()) {
                 // Before the commit: if the sink fails, the next try comes here again.
                 sink.remove(names, role, work.fence).await?;
             }
@@ -110,7 +110,7 @@ impl PostgresTarget {
             entry.must_be_open(names)?;
         }
         let existing = ledger::existing(session.connection(), names).await?;
-        let roles = present(names, existing);
+        let roles = existing.and(entry.made()).roles(names);
         for role in &roles {
             session.run(format!("ALTER ROLE {} NOLOGIN", quoted(role))).await?;
         }
@@ -147,19 +147,8 @@ impl PostgresTarget {
         let mut session = self.session().await?;
         let entry = ledger::begin(&mut session, work).await?;
         let existing = ledger::existing(session.connection(), names).await?;
-        let is_ours = Existing {
-            schema: entry.has_schema,
-            migrator: entry.has_migrator,
-            runtime: entry.has_runtime,
-        };
-        let roles = present(
-            names,
-            Existing {
-                schema: false,
-                migrator: existing.migrator && is_ours.migrator,
-                runtime: existing.runtime && is_ours.runtime,
-            },
-        );
+        let ours = entry.made();
+        let roles = existing.and(ours).roles(names);
         for role in &roles {
             session.run(format!("ALTER ROLE {} NOLOGIN", quoted(role))).await?;
         }
@@ -174,13 +163,7 @@ impl PostgresTarget {
         let mut session = self.session().await?;
         let left = ledger::existing(session.connection(), names).await?;
         session.done();
-        let left = [
-            (left.schema && is_ours.schema, names::schema(names.schema())),
-            (left.migrator && is_ours.migrator, names::role(&names.migrator())),
-            (left.runtime && is_ours.runtime, names::role(&names.runtime())),
-        ];
-        let left: Vec<_> =
-            left.into_iter().filter(|(left, _)| *left).map(|(_, what)| what).collect();
+        let left = left.and(ours).objects(names);
         if !left.is_empty() {
             let problem = format!("still there after it was dropped: {}", left.join(", "));
             return Err(Failure::transient(problem));
@@ -206,11 +189,6 @@ async fn drop_schema(session: &mut Session<'_>, work: &Work<'_>) -> Result<(), F
     }
     ledger::set(session, names, "has_schema = false, is_closed = false").await?;
     session.commit().await
-}
-
-fn present(names: &TenantNames, existing: Existing) -> Vec<String> {
-    let roles = [(existing.migrator, names.migrator()), (existing.runtime, names.runtime())];
-    roles.into_iter().filter(|(exists, _)| *exists).map(|(_, role)| role).collect()
 }
 
 /// Ends the sessions of roles that can no longer log in, and waits until the last is over.

@@ -2,10 +2,10 @@
 //! with everything that it may do in another, then the passwords.
 
 use super::connections::Session;
-use super::ledger::{self, Entry};
+use super::ledger::{self, Entry, Existing};
 use super::{PostgresTarget, literal, quoted};
 use crate::targets::failure::Failure;
-use crate::targets::names::{self, TenantNames};
+use crate::targets::names::TenantNames;
 use crate::targets::password;
 use crate::targets::sink::Role;
 use crate::targets::target::Work;
@@ -17,18 +17,7 @@ impl PostgresTarget {
     pub(super) async fn make_schema(&self, work: &Work<'_>) -> Result<(), Failure> {
         let names = work.names;
         let mut session = self.session().await?;
-        refuse_foreign(
-            &mut session,
-            work,
-            &[names::role(&names.migrator()), names::schema(names.schema())],
-        )
-        .await?;
-        work.journal.making(&names::role(&names.migrator())).await?;
-        work.journal.making(&names::schema(names.schema())).await?;
-
-        ledger::begin(&mut session, work).await?;
-        // Again, under the lock of the tenant.
-        let existing = ledger::existing(session.connection(), names).await?;
+        let existing = begin_recorded(&mut session, work, SCHEMA_STEP).await?.1;
         let (schema, migrator) = (quoted(names.schema()), quoted(&names.migrator()));
         if !existing.migrator {
             let create = format!("CREATE ROLE {migrator} {POWERLESS}");
@@ -71,12 +60,8 @@ impl PostgresTarget {
     pub(super) async fn make_role(&self, work: &Work<'_>) -> Result<(), Failure> {
         let names = work.names;
         let mut session = self.session().await?;
-        refuse_foreign(&mut session, work, &[names::role(&names.runtime())]).await?;
-        work.journal.making(&names::role(&names.runtime())).await?;
-
-        let entry = ledger::begin(&mut session, work).await?;
+        let (entry, existing) = begin_recorded(&mut session, work, ROLE_STEP).await?;
         entry.must_be_open(names)?;
-        let existing = ledger::existing(session.connection(), names).await?;
         let (schema, runtime) = (quoted(names.schema()), quoted(&names.runtime()));
         if !existing.runtime {
             session.run(format!("CREATE ROLE {runtime} {POWERLESS}")).await?;
@@ -121,36 +106,50 @@ impl PostgresTarget {
     }
 }
 
-/// Refuses objects that exist and are not this job's: unknown to the ledger, another
-/// tenant's, or this tenant's from another job, whose data a cleanup would remove.
-async fn refuse_foreign(
+/// What each of the two steps makes.
+const SCHEMA_STEP: Existing = Existing { migrator: true, schema: true, runtime: false };
+const ROLE_STEP: Existing = Existing { migrator: false, schema: false, runtime: true };
+
+/// Records what a step makes, and begins the transaction that makes it. What exists is compared
+/// before the record, so that nothing foreign is recorded, and again under the lock of the tenant.
+async fn begin_recorded(
     session: &mut Session<'_>,
     work: &Work<'_>,
-    objects: &[String],
-) -> Result<(), Failure> {
+    of_step: Existing,
+) -> Result<(Entry, Existing), Failure> {
     let names = work.names;
     let entry = ledger::read(session.connection(), names).await?;
     let existing = ledger::existing(session.connection(), names).await?;
+    refuse_foreign(work, entry.as_ref(), existing, of_step)?;
+    for object in of_step.objects(names) {
+        work.journal.making(&object).await?;
+    }
+    let entry = ledger::begin(session, work).await?;
+    let existing = ledger::existing(session.connection(), names).await?;
+    refuse_foreign(work, Some(&entry), existing, of_step)?;
+    Ok((entry, existing))
+}
+
+/// Refuses objects that exist and are not this job's: unknown to the ledger, another
+/// tenant's, or this tenant's from another job, whose data a cleanup would remove.
+fn refuse_foreign(
+    work: &Work<'_>,
+    entry: Option<&Entry>,
+    existing: Existing,
+    of_step: Existing,
+) -> Result<(), Failure> {
+    let names = work.names;
     let entry = entry.filter(|entry| entry.tenant == names.tenant());
-    for object in objects {
-        let (exists, is_ours) = if *object == names::schema(names.schema()) {
-            (existing.schema, entry.as_ref().is_some_and(|entry| entry.has_schema))
-        } else if *object == names::role(&names.migrator()) {
-            (existing.migrator, entry.as_ref().is_some_and(|entry| entry.has_migrator))
-        } else {
-            (existing.runtime, entry.as_ref().is_some_and(|entry| entry.has_runtime))
-        };
-        if !exists {
-            continue;
-        }
-        if !is_ours {
+    let ours = entry.map(|entry| entry.made().objects(names)).unwrap_or_default();
+    for object in existing.and(of_step).objects(names) {
+        if !ours.contains(&object) {
             return Err(Failure::permanent(format!(
                 "{object} exists and the ledger does not know it as tenant {}'s: nothing \
                  existing is taken over; remove or rename it, or choose another prefix",
                 names.tenant()
             )));
         }
-        if !work.journal.has(object) {
+        if !work.journal.has(&object) {
             return Err(Failure::permanent(format!(
                 "{object} exists and another job made it for tenant {}: destroy that tenant \
                  first",

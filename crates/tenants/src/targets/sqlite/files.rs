@@ -119,7 +119,7 @@ impl SqliteTarget {
         }
         self.refuse_lower(&locked, work).await?;
         work.journal.making(&object).await?;
-        locked.write(work, true)?;
+        locked.write(work, true).await?;
         if !exists {
             self.build(work, &path).await?;
         }
@@ -137,7 +137,7 @@ impl SqliteTarget {
         let query = sqlx::query(insert).bind(work.names.tenant());
         query.bind(work.fence.work).bind(work.fence.token).execute(&mut connection).await?;
         connection.close().await?;
-        move_file(&temporary, path)
+        move_file(&temporary, path).await
     }
 
     pub(super) async fn remove_object(&self, work: &Work<'_>, object: &str) -> Result<(), Failure> {
@@ -155,7 +155,7 @@ impl SqliteTarget {
         let mut locked = self.lock(names).await?;
         self.refuse_lower(&locked, work).await?;
         let is_ours = locked.is_of(names) && locked.note.as_ref().is_some_and(|note| note.has_file);
-        locked.write(work, is_ours)?;
+        locked.write(work, is_ours).await?;
         if is_ours {
             let (path, closed) = (self.path(names), self.closed_path(names));
             if path.exists() {
@@ -163,28 +163,24 @@ impl SqliteTarget {
                 self.fence_file(&path, work).await?;
             }
             let new = self.folder.join(format!(".{}.new", names.file()));
-            for path in [&path, &closed, &new] {
-                // The database first: what is beside it means nothing without it.
-                for file in [
-                    path.clone(),
-                    beside(path, "-wal"),
-                    beside(path, "-shm"),
-                    beside(path, "-journal"),
-                ] {
-                    files::remove(&file).map_err(|error| io(&file, &error))?;
-                }
-            }
-            for folder in [self.folder.clone(), self.folder.join(CLOSED)] {
-                if folder.exists() {
-                    files::sync_folder(&folder).map_err(|error| io(&folder, &error))?;
-                }
-            }
+            // The database first: what is beside it means nothing without it.
+            let ends = ["", "-wal", "-shm", "-journal"];
+            let paths = [&path, &closed, &new];
+            let paths: Vec<_> =
+                paths.iter().flat_map(|path| ends.iter().map(|end| beside(path, end))).collect();
+            let folders = [self.folder.clone(), self.folder.join(CLOSED)];
+            let remove = move || {
+                paths.iter().try_for_each(|path| files::remove(path))?;
+                let mut folders = folders.iter().filter(|folder| folder.exists());
+                folders.try_for_each(|folder| files::sync_folder(folder))
+            };
+            blocking(&path, remove).await?;
             let left = [&path, &closed].into_iter().find(|path| path.exists());
             if let Some(left) = left {
                 let problem = format!("still there after it was removed: {}", left.display());
                 return Err(Failure::transient(problem));
             }
-            locked.write(work, false)?;
+            locked.write(work, false).await?;
         }
         work.journal.removed(&names::file(&names.file())).await?;
         Ok(())
@@ -195,13 +191,13 @@ impl SqliteTarget {
         let mut locked = self.lock(work.names).await?;
         self.refuse_lower(&locked, work).await?;
         if closed.exists() && !path.exists() {
-            return locked.write(work, true);
+            return locked.write(work, true).await;
         }
         must_exist(&path, work.names)?;
-        locked.write(work, true)?;
+        locked.write(work, true).await?;
         self.fence_file(&path, work).await?;
         files::create_folder(&self.folder.join(CLOSED)).map_err(|error| io(&closed, &error))?;
-        move_file(&path, &closed)
+        move_file(&path, &closed).await
     }
 
     pub(super) async fn move_back(&self, work: &Work<'_>) -> Result<(), Failure> {
@@ -209,11 +205,11 @@ impl SqliteTarget {
         let mut locked = self.lock(work.names).await?;
         self.refuse_lower(&locked, work).await?;
         if path.exists() && !closed.exists() {
-            return locked.write(work, true);
+            return locked.write(work, true).await;
         }
         must_exist(&closed, work.names)?;
-        locked.write(work, true)?;
-        move_file(&closed, &path)
+        locked.write(work, true).await?;
+        move_file(&closed, &path).await
     }
 
     pub(super) async fn highest_fence(
@@ -321,7 +317,7 @@ impl Locked {
         self.note.as_ref().is_some_and(|note| note.tenant == names.tenant())
     }
 
-    fn write(&mut self, work: &Work<'_>, has_file: bool) -> Result<(), Failure> {
+    async fn write(&mut self, work: &Work<'_>, has_file: bool) -> Result<(), Failure> {
         let (tenant, fence) = (work.names.tenant().to_owned(), work.fence);
         let note = Note { tenant, fence, has_file };
         if self.note.as_ref() == Some(&note) {
@@ -329,28 +325,40 @@ impl Locked {
         }
         let text = serde_json::to_string(&note).map_err(StepError::from)?;
         // One name will do: whoever writes here has the lock.
-        let written = files::write_private(&self.path, text.as_bytes(), "new");
-        written.map_err(|error| io(&self.path, &error))?;
+        let path = self.path.clone();
+        let write = move || files::write_private(&path, text.as_bytes(), "new");
+        blocking(&self.path, write).await?;
         self.note = Some(note);
         Ok(())
     }
 }
 
 /// Moves a file to a name that nobody has, durably.
-fn move_file(from: &Path, to: &Path) -> Result<(), Failure> {
-    let moved = (|| {
-        match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
+async fn move_file(from: &Path, to: &Path) -> Result<(), Failure> {
+    let (from, target) = (from.to_owned(), to.to_owned());
+    let rename = move || {
+        match renameat_with(CWD, &from, CWD, &target, RenameFlags::NOREPLACE) {
             // This file system cannot refuse. The caller has the lock and saw that nothing is
             // there, so only somebody else's file could be lost.
-            Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => std::fs::rename(from, to)?,
+            Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => std::fs::rename(&from, &target)?,
             moved => moved?,
         }
-        for path in [to, from] {
+        for path in [&target, &from] {
             files::sync_folder(path.parent().unwrap_or(Path::new("/")))?;
         }
         Ok(())
-    })();
-    moved.map_err(|error: std::io::Error| io(to, &error))
+    };
+    blocking(to, rename).await
+}
+
+/// Waits for the disk beside the runtime. The lock of the tenant stays with the caller: if that one
+/// is dropped, the call on the disk still ends, as a late request to a server would.
+async fn blocking(
+    path: &Path,
+    call: impl FnOnce() -> std::io::Result<()> + Send + 'static,
+) -> Result<(), Failure> {
+    let done = tokio::task::spawn_blocking(call).await.map_err(StepError::transient)?;
+    done.map_err(|error| io(path, &error))
 }
 
 fn beside(path: &Path, end: &str) -> PathBuf {

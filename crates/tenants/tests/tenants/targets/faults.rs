@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use slipway_tenants::targets::{CommandStep, Target, Work};
 use slipway_tenants::testing::{quick, survives_every_fault};
-use slipway_tenants::{Cancel, ClaimFrom, Error, Options, Outcome, Step, StepError};
+use slipway_tenants::{Cancel, ClaimFrom, Error, NewJob, Options, Outcome, Step, StepError};
 
 use super::site::{Notes, Site, sites, work};
 
@@ -146,7 +146,9 @@ async fn commands_run_beside_the_built_in_steps() {
         // It never ends: bounded tries, then everything is cleaned up.
         site.settings.steps =
             vec![CommandStep { after: Some(Step::Migrate), ..command("hangs", "sleep 600") }];
-        let ended = site.provision("hangs", "hanging").await;
+        site.store.upsert(&NewJob::new("hangs", "hanging")).await.expect("a job");
+        let executor = site.executor_with(Options { step_attempts: 1, ..quick() }).await;
+        let ended = executor.run("hangs").await;
         assert!(
             matches!(&ended, Err(Error::JobFailed { last_error, .. }) if last_error.contains("hangs took longer")),
             "{ended:?}"
@@ -180,7 +182,7 @@ async fn a_target_that_is_away_parks_the_job() {
             }
         };
         let store = &site.store;
-        store.upsert(&slipway_tenants::NewJob::new("j", "acme")).await.expect("a job");
+        store.upsert(&NewJob::new("j", "acme")).await.expect("a job");
         let executor = site.executor_with(Options { step_attempts: 100, ..quick() }).await;
         let claimed = executor.claim(ClaimFrom::Job("j"), 1).await.expect("a claim");
         let ended = executor.work(claimed, &Cancel::new()).await;

@@ -4,7 +4,8 @@ use std::str::FromStr as _;
 use std::time::Duration;
 
 use slipway_tenants::targets::SecretSink;
-use slipway_tenants::{Error, Outcome};
+use slipway_tenants::testing::quick;
+use slipway_tenants::{Cancel, ClaimFrom, Error, NewJob, Options, Outcome};
 use slipway_testkit::network::Relay;
 use slipway_testkit::random::Random;
 use slipway_testkit::wait::until;
@@ -218,4 +219,37 @@ async fn an_existing_role_is_refused() {
         assert_eq!(site.objects("acme").await, [format!("role {role}")]);
         database.execute(&[&format!("DROP ROLE \"{role}\"")]).await;
     }
+}
+
+/// A superuser is a provisioner, too.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_superuser_may_provision() {
+    let Some(site) = postgres("superuser").await else { return };
+    site.usual_files();
+    let url = site.database.as_ref().expect("one").url();
+    std::fs::write(site.folder.path().join("target"), url).expect("written");
+    assert_eq!(site.provision("j", "acme").await, Ok(Outcome::Ready));
+    let (target, names, notes) = (site.target().await, site.names("acme"), Notes::default());
+    assert_eq!(target.drift(&names, true).await.expect("drift").differences, []);
+    target.close(&work(&names, (2, 1), &notes)).await.expect("closed");
+    target.destroy(&work(&names, (2, 2), &notes)).await.expect("gone");
+    assert_eq!(site.objects("acme").await, [""; 0]);
+}
+
+/// Many tenants at the same time do not stand in each other's way, and share few connections.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn many_tenants_are_made_at_once() {
+    let Some(mut site) = postgres("many").await else { return };
+    site.usual_files();
+    site.settings.connections = 4;
+    for n in 0..24 {
+        let job = NewJob::new(format!("j{n}"), format!("t{n}")).in_partition("many");
+        site.store.upsert(&job).await.expect("a job");
+    }
+    // One try for each step: nothing may fail by chance.
+    let executor = site.executor_with(Options { step_attempts: 1, ..quick() }).await;
+    let claimed = executor.claim(ClaimFrom::Partition("many"), 100).await.expect("a claim");
+    let ended = executor.work(claimed, &Cancel::new()).await;
+    assert_eq!(ended.len(), 24);
+    assert!(ended.iter().all(|(_, outcome)| *outcome == Ok(Outcome::Ready)), "{ended:?}");
 }
