@@ -3,7 +3,7 @@
 //! A [`Target`] is where tenants live. [`Settings`] describe it, [`open`] opens it, and
 //! [`steps`] makes the five callbacks of an [`Executor`](crate::Executor) from it.
 //!
-//! ```no_run
+//! ```
 //! use std::sync::Arc;
 //! use slipway_tenants::targets::{self, Assignment, LocalResolver, Settings, TenantNames};
 //! use slipway_tenants::{Executor, JobStore, MemoryStore, NewJob, Outcome, StateStore};
@@ -41,10 +41,21 @@
 
 mod settings;
 
+mod folder;
 mod names;
-mod secret;
+mod plan;
 
+mod command;
+mod files;
+mod password;
+mod secret;
+mod sink;
+
+mod failure;
 mod target;
+
+mod postgres;
+mod sqlite;
 
 mod steps;
 

@@ -81,6 +81,10 @@ impl TenantNames {
         Self { tenant: schema.clone(), schema, engine }
     }
 
+    pub(crate) fn is_temporary(&self) -> bool {
+        self.schema.starts_with(OURS)
+    }
+
     #[must_use]
     pub fn tenant(&self) -> &str {
         &self.tenant

@@ -1,5 +1,6 @@
 //! What a target does for a tenant.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -7,8 +8,10 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 use super::names::TenantNames;
+use super::postgres::PostgresTarget;
 use super::secret::Resolve;
-use super::settings::Settings;
+use super::settings::{Engine, Settings};
+use super::sqlite::SqliteTarget;
 use crate::{StepContext, StepError};
 
 /// The number of a piece of work on a tenant, and the claim under which it is done.
@@ -183,6 +186,23 @@ pub trait Target: fmt::Debug + Send + Sync {
     async fn fence(&self, names: &TenantNames) -> Result<Option<Fence>, StepError>;
 }
 
+/// How the columns and indexes of a tenant differ from those of a fresh one.
+pub(crate) fn structures(
+    fresh: &BTreeMap<String, String>,
+    tenant: &BTreeMap<String, String>,
+) -> Vec<Difference> {
+    let none = "not there".to_owned();
+    let objects: BTreeSet<_> = fresh.keys().chain(tenant.keys()).collect();
+    let differs = objects.into_iter().filter(|object| fresh.get(*object) != tenant.get(*object));
+    let difference = |object: &String| Difference {
+        kind: DifferenceKind::Structure,
+        object: object.clone(),
+        expected: fresh.get(object).unwrap_or(&none).clone(),
+        found: tenant.get(object).unwrap_or(&none).clone(),
+    };
+    differs.map(difference).collect()
+}
+
 /// Opens the target that settings describe. Connections are made when they are needed.
 pub async fn open(
     settings: &Settings,
@@ -191,6 +211,9 @@ pub async fn open(
     if let Some(fault) = settings.check().first() {
         return Err(StepError::permanent(fault));
     }
-    let _ = resolve.resolve(&settings.target).await?;
-    Err(StepError::permanent("this engine is not built in yet"))
+    let text = resolve.resolve(&settings.target).await?;
+    match settings.engine {
+        Engine::Postgres => Ok(Arc::new(PostgresTarget::new(settings, &text)?)),
+        Engine::Sqlite => Ok(Arc::new(SqliteTarget::new(settings, &text)?)),
+    }
 }

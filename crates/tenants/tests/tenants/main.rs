@@ -7,3 +7,4 @@ mod plans;
 mod site;
 mod stores;
 mod tables;
+mod targets;
