@@ -4,9 +4,10 @@
 use std::collections::BTreeMap;
 
 use super::connections::Session;
-use super::{PostgresTarget, ledger, migrate, quoted};
+use super::{PostgresTarget, ledger, migrate};
 use crate::targets::failure::Failure;
 use crate::targets::names::{self, TenantNames};
+use crate::targets::run::Kind as Row;
 use crate::targets::settings::Engine;
 use crate::targets::target::{
     Difference, DifferenceKind as Kind, Drift, Fence, NoJournal, Work, structures,
@@ -119,7 +120,8 @@ impl PostgresTarget {
             return Ok(Drift { differences });
         };
         begin(&mut session, names).await?;
-        let (applied, seeded) = migrate::all_rows(&mut session, names).await?;
+        let applied = migrate::rows(&mut session, names, Row::Migration).await?;
+        let seeded = migrate::rows(&mut session, names, Row::Seed).await?;
         let mut found = model(&mut session, names, !entry.is_closed).await?;
         let ours = if deep { structure(&mut session, names).await? } else { BTreeMap::new() };
         session.run("ROLLBACK".to_owned()).await?;
@@ -186,8 +188,7 @@ fn temporary(names: &TenantNames) -> Work<'_> {
 async fn begin(session: &mut Session<'_>, names: &TenantNames) -> Result<(), Failure> {
     ledger::begin_locked(session, names).await?;
     ledger::borrow(session, &names.migrator()).await?;
-    let (migrator, schema) = (quoted(&names.migrator()), quoted(names.schema()));
-    session.run(format!("SET LOCAL ROLE {migrator}; SET LOCAL search_path = {schema}")).await
+    migrate::act_as_migrator(session, names).await
 }
 
 /// Roles, owners and grants that are not as the model has them.

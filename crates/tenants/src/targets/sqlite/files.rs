@@ -18,7 +18,7 @@ use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use slipway_durable::Moment;
-use slipway_durable::database::sqlite;
+use slipway_durable::database::{ErrorClass, class, sqlite};
 use sqlx::sqlite::SqliteJournalMode;
 use sqlx::{ConnectOptions as _, Connection as _, SqliteConnection};
 
@@ -265,7 +265,7 @@ impl SqliteTarget {
         let mut connection = self.connect(path, SqliteJournalMode::Wal).await?;
         migrate::begin(&mut connection, work).await?;
         sqlx::query("COMMIT").execute(&mut connection).await?;
-        let in_use = |error: sqlx::Error| match migrate::is_busy(&error) {
+        let in_use = |error: sqlx::Error| match class(&error) == ErrorClass::Conflict {
             true => Failure::transient(format!("{} is in use: close it first", path.display())),
             false => Failure::from(error),
         };
