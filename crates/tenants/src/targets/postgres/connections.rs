@@ -27,6 +27,7 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 const MARGIN: Duration = Duration::from_secs(15);
 
 /// Idle connections: an older one is asked whether it lives, and the oldest are closed.
+const IDLE: usize = 4;
 const FRESH_FOR: Duration = Duration::from_secs(1);
 const IDLE_FOR: Duration = Duration::from_secs(60);
 
@@ -158,5 +159,9 @@ impl Session<'_> {
     pub(super) fn done(self) {
         let mut idle = self.connections.idle.lock().unwrap_or_else(PoisonError::into_inner);
         idle.push((self.connection, Instant::now()));
+        // The newest are taken first, so the oldest are those that nobody needs.
+        let surplus = idle.len().saturating_sub(IDLE);
+        let old = idle.iter().take_while(|(_, since)| since.elapsed() > IDLE_FOR).count();
+        idle.drain(..surplus.max(old));
     }
 }
