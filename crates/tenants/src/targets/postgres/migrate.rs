@@ -98,7 +98,7 @@ impl Attempts {
         if self.made >= self.most || !failure.is_passing() {
             return Err(failure);
         }
-        tracing::debug!(attempt = self.made, ?failure, "a file is tried again");
+        tracing::debug!(attempt = self.made, "a file is tried again");
         tokio::time::sleep(BACKOFF.delay(self.made, random::jitter())).await;
         Ok(())
     }
@@ -144,9 +144,8 @@ impl TenantDatabase for Tenant<'_> {
             true => failure,
             false => run::ended_transaction(script),
         })?;
-        let acting: String = sqlx::query_scalar("SELECT current_user::text")
-            .fetch_one(self.session.connection())
-            .await?;
+        let acting: String =
+            self.session.value(sqlx::query_as("SELECT current_user::text")).await?;
         if acting == self.work.names.migrator() {
             return Ok(());
         }
@@ -177,11 +176,10 @@ impl TenantDatabase for Tenant<'_> {
              VALUES ($1, $2, $3, $4, $5, $6, $7)",
             quoted(self.work.names.schema())
         );
-        let query = sqlx::query(AssertSqlSafe(sql)).persistent(false).bind(kind.as_str());
+        let query = sqlx::query_as(AssertSqlSafe(sql)).persistent(false).bind(kind.as_str());
         let query = query.bind(&row.version).bind(&row.file).bind(&row.checksum);
         let query = query.bind(status.as_str()).bind(self.work.fence.work);
-        query.bind(self.work.fence.token).execute(self.session.connection()).await?;
-        Ok(())
+        self.session.rows::<()>(query.bind(self.work.fence.token)).await.map(drop)
     }
 
     async fn delete(&mut self, version: &str) -> Result<(), Failure> {
@@ -197,8 +195,7 @@ impl TenantDatabase for Tenant<'_> {
         const THERE: &str = "SELECT EXISTS (SELECT FROM pg_tables WHERE schemaname = $1 \
                              AND tablename = 'flyway_schema_history')";
         let schema = self.work.names.schema();
-        let query = sqlx::query_scalar(THERE).bind(schema);
-        if !query.fetch_one(self.session.connection()).await? {
+        if !self.session.value(sqlx::query_as(THERE).bind(schema)).await? {
             return Ok(None);
         }
         let sql = format!(
@@ -207,7 +204,7 @@ impl TenantDatabase for Tenant<'_> {
             quoted(schema)
         );
         let query = sqlx::query_as(AssertSqlSafe(sql)).persistent(false);
-        let rows: Vec<_> = query.fetch_all(self.session.connection()).await?;
+        let rows: Vec<_> = self.session.rows(query).await?;
         Ok(Some(rows.into_iter().map(FlywayRow::of).collect()))
     }
 }
@@ -233,6 +230,6 @@ pub(super) async fn rows(
         quoted(names.schema())
     );
     let query = sqlx::query_as(AssertSqlSafe(sql)).persistent(false).bind(kind.as_str());
-    let rows: Vec<_> = query.fetch_all(session.connection()).await?;
+    let rows: Vec<_> = session.rows(query).await?;
     Ok(rows.into_iter().map(Applied::of_row).collect())
 }

@@ -145,7 +145,7 @@ async fn crash_one(target: &dyn Target, site: &Site, polls: usize) -> bool {
         Ok::<_, StepError>(())
     };
     let ended = crash_after(polls, make(1)).await;
-    let ends_well = polls % 2 == 0;
+    let ends_well = polls.is_multiple_of(2);
     until(Duration::from_secs(20), "the next worker", async || match ends_well {
         true => make(2).await.is_ok(),
         false => step(target, Step::Cleanup, &work(&names, (1, 2), &notes)).await.is_ok(),

@@ -1,7 +1,7 @@
 //! What only PostgreSQL has: roles, grants, passwords.
 
 use std::str::FromStr as _;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use slipway_tenants::targets::SecretSink;
 use slipway_tenants::testing::quick;
@@ -294,4 +294,27 @@ async fn a_network_that_fails_costs_time_only() {
         assert_eq!(drift.differences, [], "{tenant}");
         assert_eq!(site.number(&tenant, "SELECT count(*) FROM orders").await, 1);
     }
+}
+
+/// A server that is gone without a word is not waited for longer than a statement may take, and
+/// nothing that a person may read has the password of the provisioner.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_silent_server_is_given_up() {
+    let Some(mut site) = postgres("silent").await else { return };
+    site.usual_files();
+    site.settings.statement_timeout_seconds = 1;
+    let relay = behind_relay(&site).await;
+    let (target, names, notes) = (site.target().await, site.names("acme"), Notes::default());
+    target.create_schema(&work(&names, (1, 1), &notes)).await.expect("a schema");
+    assert!(!format!("{target:?}").contains("provisioner"), "{target:?}");
+    relay.swallow();
+    let started = Instant::now();
+    let error = target.migrate(&work(&names, (1, 1), &notes)).await.unwrap_err();
+    assert!(error.is_transient && error.message.contains("state unknown"), "{error:?}");
+    assert!(started.elapsed() < Duration::from_secs(8), "{:?}", started.elapsed());
+    relay.restore();
+    until(Duration::from_secs(20), "the server to notice", async || {
+        target.migrate(&work(&names, (1, 2), &notes)).await.is_ok()
+    })
+    .await;
 }
