@@ -112,6 +112,7 @@ fn profile(partition: &str) -> &str {
     partition.rsplit_once('/').map_or(partition, |(_, profile)| profile)
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "the argument of `map_err`")]
 fn failed(error: Error) -> Failure {
     Failure { is_logged: error.is_temporary(), message: error.to_string() }
 }

@@ -6,7 +6,7 @@ use slipway_core::tenants::job::{JobState, TenantJob};
 use slipway_core::tenants::tenant::Tenant;
 
 use super::port::JobFilter;
-use super::tenants;
+use super::provision;
 use crate::access::authorise::{Caller, Operation, authorise};
 use crate::ports::store::Page;
 use crate::{Context, Error};
@@ -20,7 +20,7 @@ pub async fn list(
     page: Page<TenantJobId>,
 ) -> Result<Vec<TenantJob>, Error> {
     let state = state.map(|text| JobState::parse_field("state", text)).transpose()?;
-    let tenant = tenants::fetch(context, caller, tenant, true).await?.id;
+    let tenant = provision::fetch(context, caller, tenant, true).await?.id;
     Ok(context.stores.tenants.tenant_job_list(JobFilter { tenant, state }, page).await?)
 }
 
@@ -37,7 +37,7 @@ pub async fn fetch(
     };
     let Ok(id) = reference.parse::<TenantJobId>() else { return Err(missing()) };
     let job = context.stores.tenants.tenant_job_fetch(id).await?.ok_or_else(missing)?;
-    match tenants::fetch(context, caller, job.tenant_id, true).await {
+    match provision::fetch(context, caller, job.tenant_id, true).await {
         Ok(tenant) => Ok((job, tenant)),
         // A job out of reach is as unknown as one that does not exist.
         Err(error) if error.kind() == ErrorKind::TenantNotFound => Err(missing()),

@@ -20,7 +20,7 @@ use slipway_core::text::Reason;
 use slipway_core::time::Timestamp;
 
 use super::port::{TenantFilter, TenantKey};
-use super::tenants::{self, ListTenants};
+use super::provision::{self, ListTenants};
 use crate::access::authorise::{Caller, Operation, authorise};
 use crate::kind::{self, NO_REASON};
 use crate::ports::store::{self, PAGE_MAX, Page};
@@ -59,7 +59,7 @@ pub async fn plan(context: &Context, caller: &Caller, input: &Migration) -> Resu
     let mut found = Vec::new();
     let mut page = Page { after: None, limit: PAGE_MAX };
     loop {
-        let listed = tenants::list(context, caller, &filter, page).await?;
+        let listed = provision::list(context, caller, &filter, page).await?;
         page.after = listed.next.map(TenantId::new);
         found.extend(listed.items.into_iter().filter(|tenant| tenant.deletion_id.is_none()));
         if page.after.is_none() {

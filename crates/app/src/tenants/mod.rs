@@ -5,7 +5,7 @@ pub mod port;
 pub mod targets;
 
 pub mod profiles;
-pub mod tenants;
+pub mod provision;
 
 pub mod jobs;
 pub mod migrate;

@@ -27,9 +27,10 @@ impl StoredKind for TenantProfile {
         &*stores.tenants
     }
 
-    /// Everybody may know which profiles there are; the settings say where secrets are.
+    /// Everybody may know which profiles there are; the settings say where secrets are. An admin
+    /// of one project is none of the installation.
     fn seen_by(mut self, caller: &Caller) -> Option<Self> {
-        if caller.role != Role::Admin {
+        if caller.role != Role::Admin || caller.project.is_some() {
             self.settings = serde_json::json!({ "engine": self.engine() });
         }
         Some(self)

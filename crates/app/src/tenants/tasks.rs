@@ -17,7 +17,7 @@ use slipway_core::tenants::tenant::{Tenant, TenantSnapshot};
 use tokio::time::timeout;
 
 use super::port::TenantKey;
-use super::tenants::profile_of;
+use super::provision::profile_of;
 use crate::Context;
 use crate::permits::Permits;
 use crate::ports::store::Error;

@@ -5,7 +5,7 @@ use axum::http::StatusCode;
 use slipway_app::ports::Listed;
 use slipway_app::ports::store::Page;
 use slipway_app::tenants::jobs;
-use slipway_app::tenants::tenants::{self, ListTenants};
+use slipway_app::tenants::provision::{self, ListTenants};
 use slipway_core::catalog::project::Project;
 use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::ids::{TenantId, TenantJobId};
@@ -28,7 +28,7 @@ pub(super) async fn provision(
 ) -> Made {
     let make = async |body: ProvisionTenant, request| {
         let of = (project.as_str(), body.profile.as_str(), body.name.as_str());
-        tenants::provision(&call.context, &call.caller, of, request).await
+        provision::provision(&call.context, &call.caller, of, request).await
     };
     let show = async |id| {
         let shown = kind::show::<tenant::Tenant>(&call, id, true).await?;
@@ -56,7 +56,7 @@ async fn listed(call: &Call, project: Option<&str>) -> Answered {
         show_deleted: call.query.flag("show_deleted")?,
     };
     let filter = wanted.filter(&call.context, &call.caller).await?;
-    let found = tenants::list(&call.context, &call.caller, &filter, page).await?;
+    let found = provision::list(&call.context, &call.caller, &filter, page).await?;
     call.named_page(found.map(tenant::Tenant::document), page.limit).await
 }
 
@@ -70,7 +70,7 @@ pub(super) async fn delete(
     IfMatch(expected): IfMatch,
 ) -> Answered {
     let options = delete_options(&call.query, expected)?;
-    let deletion = tenants::delete(&call.context, &call.caller, id, options).await?;
+    let deletion = provision::delete(&call.context, &call.caller, id, options).await?;
     deletion::answer(&call, StatusCode::OK, deletion).await
 }
 
@@ -79,7 +79,7 @@ pub(super) async fn retry(
     Id(id): Id<TenantId>,
     IfMatch(expected): IfMatch,
 ) -> Answered {
-    tenants::retry(&call.context, &call.caller, id, expected).await?;
+    provision::retry(&call.context, &call.caller, id, expected).await?;
     let shown = kind::show::<tenant::Tenant>(&call, id, false).await?;
     let location = format!("/api/v1/tenants/{id}");
     Ok(located(StatusCode::ACCEPTED, location, Json(shown.document)))
@@ -95,7 +95,7 @@ pub(super) async fn retry_many(
         ..ListTenants::default()
     };
     let filter = wanted.filter(&call.context, &call.caller).await?;
-    let many = tenants::retry_many(&call.context, &call.caller, &filter).await?;
+    let many = provision::retry_many(&call.context, &call.caller, &filter).await?;
     let refused = many.refused.iter().map(|(tenant, refusal)| RefusedTenant {
         name: tenant.name.to_string(),
         id: tenant.id.to_string(),
@@ -124,7 +124,7 @@ pub(super) async fn job_get(call: Call, Segments([job]): Segments<1>) -> Untagge
 
 pub(super) async fn drift(call: Call, Id(id): Id<TenantId>) -> Untagged<TenantDrift> {
     let deep = call.query.flag("deep")?;
-    let found = tenants::drift(&call.context, &call.caller, id, deep).await?;
+    let found = provision::drift(&call.context, &call.caller, id, deep).await?;
     let differences: Vec<TenantDifference> = serde_json::from_value(found).map_err(|error| {
         Refusal::new(ErrorKind::Internal, format!("the comparison cannot be shown: {error}"))
     })?;

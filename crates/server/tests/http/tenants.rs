@@ -83,6 +83,9 @@ async fn only_admins_see_where_tenants_live() {
     let made = profile(&world).await;
     assert_eq!(made["settings"]["target"]["file"], "/srv/secret-place");
     let viewer = key(&world, "viewer", None).await;
+    let of_project = key(&world, "admin", Some("default")).await;
+    let seen = world.ask("GET", "/api/v1/tenant-profiles/files", &of_project, "").await;
+    assert!(seen.text.contains("sqlite") && !seen.text.contains("secret-place"), "{seen:?}");
     for path in ["/api/v1/tenant-profiles", "/api/v1/tenant-profiles/files"] {
         let seen = world.ask("GET", path, &viewer, "").await;
         assert_eq!(seen.status.as_u16(), 200, "{seen:?}");

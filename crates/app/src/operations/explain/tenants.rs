@@ -10,7 +10,7 @@ use slipway_core::tenants::job::TenantJob;
 use slipway_core::tenants::tenant::Tenant;
 
 use crate::access::authorise::Caller;
-use crate::tenants::{jobs, tenants};
+use crate::tenants::{jobs, provision};
 use crate::{Context, Error};
 
 pub(super) async fn tenant(
@@ -21,7 +21,7 @@ pub(super) async fn tenant(
     let found = crate::access::reference::find(context, caller, SubjectKind::Tenant, text).await?;
     let missing = || -> Refusal { reference::missing(ExplainedKind::Tenant, text) };
     let id = TenantId::new(found.ok_or_else(missing)?);
-    let tenant = tenants::fetch(context, caller, id, true).await?;
+    let tenant = provision::fetch(context, caller, id, true).await?;
     let job = context.stores.tenants.tenant_job_fetch(tenant.job_id).await?;
     with_facts(context, &tenant, job.as_ref(), explain::tenant).await
 }
