@@ -12,6 +12,7 @@ use slipway_core::placement::cluster::NamespacePrefix;
 use tokio::sync::Notify;
 
 use crate::ports::{Clock, Entropy, Meter, Stores, TemplateRenderer};
+use crate::tenants::targets::TenantTargets;
 
 #[derive(Debug, Clone)]
 pub struct Context {
@@ -21,6 +22,8 @@ pub struct Context {
     pub wakes: Wakes,
     pub meter: Arc<dyn Meter>,
     pub templates: Arc<dyn TemplateRenderer>,
+    /// Where tenants live.
+    pub tenants: Arc<dyn TenantTargets>,
     pub settings: Settings,
 }
 
@@ -65,6 +68,10 @@ pub struct Wakes {
     pub offers: Arc<Notify>,
     /// Resources were observed or changed: a member of a roll-out may be healthy by now.
     pub ticked: Arc<Notify>,
+    /// A job of a tenant is due.
+    pub tenant_jobs: Arc<Notify>,
+    /// A task of a tenant is due.
+    pub tenant_tasks: Arc<Notify>,
 }
 
 impl Wakes {
@@ -79,6 +86,13 @@ impl Wakes {
     pub fn wake_offers(&self) {
         self.wake();
         self.offers.notify_waiters();
+    }
+
+    /// The same, and a job or a task of a tenant is due.
+    pub fn wake_tenants(&self) {
+        self.wake();
+        self.tenant_jobs.notify_one();
+        self.tenant_tasks.notify_one();
     }
 
     /// Registers a listener for one loop over resources. Each partition has its

@@ -26,6 +26,7 @@ pub mod nodes;
 pub mod operations;
 pub mod placement;
 pub mod rollouts;
+pub mod tenants;
 
 #[cfg(feature = "testing")]
 pub mod testing;

@@ -184,6 +184,7 @@ pub(crate) async fn context(database: &Database) -> anyhow::Result<Context> {
         wakes: Wakes::default(),
         meter: Arc::new(Unmetered),
         templates: Arc::new(NoTemplates),
+        tenants: Arc::new(slipway_app::tenants::targets::NoTargets),
         settings: Settings {
             deadlines: Deadlines::default(),
             claimed_within: ResourceLoop::LEASE * 2,

@@ -21,6 +21,7 @@ use crate::operations::{control, explain};
 use crate::placement::cluster;
 use crate::rollouts::rollout;
 use crate::session::Session;
+use crate::tenants::{profile, tenant};
 use crate::wait_command;
 
 /// The commands of the client, noun first.
@@ -71,6 +72,12 @@ pub enum Command {
     /// Fleet as a whole: demo
     #[command(subcommand, after_help = EXIT_CODES)]
     Fleet(fleet::FleetCommand),
+    /// Databases of customers: provision, list, get, jobs, history, explain, retry, migrate, drift, decommission, restore
+    #[command(subcommand, after_help = EXIT_CODES)]
+    Tenant(tenant::TenantCommand),
+    /// Where tenants live, and how they are made: create, list, get, update, delete
+    #[command(subcommand, after_help = EXIT_CODES)]
+    TenantProfile(profile::ProfileCommand),
     /// Make everything agree with files, in order; what agrees already is left alone
     #[command(after_help = EXIT_CODES)]
     Apply(apply::ApplyArguments),
@@ -172,6 +179,8 @@ pub(crate) const EXAMPLES: &[&[&str]] = &[
     agent::EXAMPLES,
     target::EXAMPLES,
     fleet::EXAMPLES,
+    tenant::EXAMPLES,
+    profile::EXAMPLES,
     event::EXAMPLES,
     record::EXAMPLES,
     brake::EXAMPLES,
@@ -213,6 +222,8 @@ impl Command {
             Self::Template(command) => Box::pin(template::run(session, command)).await,
             Self::Agent(command) => Box::pin(agent::run(session, command)).await,
             Self::Target(command) => Box::pin(target::run(session, command)).await,
+            Self::Tenant(command) => Box::pin(tenant::run(session, command)).await,
+            Self::TenantProfile(command) => profile::run(session, command).await,
             Self::Apply(arguments) => Box::pin(apply::run(session, arguments)).await,
             Self::Diff(arguments) => Box::pin(apply::diff(session, arguments)).await,
             Self::Get(arguments) => get::run(session, arguments).await,

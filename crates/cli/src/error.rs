@@ -40,6 +40,10 @@ pub enum Error {
     RolloutStopped { name: String, title: String, state: String, why: String },
     #[error("the {title} is still {state} after {waited:?}; the server goes on with it")]
     RolloutUnfinished { name: String, title: String, state: String, waited: Duration },
+    #[error("the job of tenant `{name}` failed: {reason}")]
+    TenantFailed { name: String, reason: String },
+    #[error("tenant `{name}` is still {state} after {waited:?}; the server goes on with it")]
+    TenantUnfinished { name: String, state: String, waited: Duration },
     /// The command succeeded; only its result could not be written.
     #[error("the result cannot be written: {0}")]
     Output(std::io::Error),
@@ -94,10 +98,13 @@ impl Error {
             Self::Unreachable { .. } => Exit::Unreachable,
             Self::Usage(_) => Exit::Usage,
             Self::NotFound(_) => Exit::NotFound,
-            Self::TimedOut { .. } | Self::RolloutUnfinished { .. } | Self::Unsettled { .. } => {
-                Exit::TimedOut
-            }
-            Self::EndedInFailed { .. } | Self::RolloutStopped { .. } => Exit::EndedInFailed,
+            Self::TimedOut { .. }
+            | Self::RolloutUnfinished { .. }
+            | Self::TenantUnfinished { .. }
+            | Self::Unsettled { .. } => Exit::TimedOut,
+            Self::EndedInFailed { .. }
+            | Self::RolloutStopped { .. }
+            | Self::TenantFailed { .. } => Exit::EndedInFailed,
             Self::Unreadable { .. }
             | Self::Declined
             | Self::BeingDeleted { .. }
@@ -127,10 +134,11 @@ impl Error {
             Self::Usage(_) => "usage",
             Self::NotFound(_) => "not_found",
             Self::Declined => "declined",
-            Self::TimedOut { .. } | Self::RolloutUnfinished { .. } | Self::Unsettled { .. } => {
-                "timed_out"
-            }
-            Self::EndedInFailed { .. } => "ended_in_failed",
+            Self::TimedOut { .. }
+            | Self::RolloutUnfinished { .. }
+            | Self::TenantUnfinished { .. }
+            | Self::Unsettled { .. } => "timed_out",
+            Self::EndedInFailed { .. } | Self::TenantFailed { .. } => "ended_in_failed",
             Self::RolloutStopped { .. } => "rollout_stopped",
             Self::BeingDeleted { .. } => "being_deleted",
             Self::Output(_) => "output_failed",
@@ -168,6 +176,9 @@ impl Error {
             }
             Self::RolloutStopped { name, .. } | Self::RolloutUnfinished { name, .. } => {
                 Some(format!("see why: slipway explain rollout {name}"))
+            }
+            Self::TenantFailed { name, .. } | Self::TenantUnfinished { name, .. } => {
+                Some(format!("see why: slipway tenant explain {name}"))
             }
             Self::Unsettled { .. } => Some("see which: slipway status".to_owned()),
             Self::Unreadable { .. } => {

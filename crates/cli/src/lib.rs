@@ -24,6 +24,7 @@ mod nodes;
 mod operations;
 mod placement;
 mod rollouts;
+mod tenants;
 
 mod context;
 mod demo;

@@ -19,6 +19,7 @@ use crate::nodes::NodesWrite;
 use crate::placement::PlacementWrite;
 use crate::rollouts::RolloutsWrite;
 use crate::subject::{Claimable, Subject};
+use crate::tenants::TenantsWrite;
 use crate::time::Timestamp;
 
 /// What is written, by the room whose table it is; only that room's writer
@@ -36,6 +37,7 @@ pub enum Write {
     Rollouts(RolloutsWrite),
     Files(FilesWrite),
     Fleet(Box<FleetWrite>),
+    Tenants(Box<TenantsWrite>),
     /// All blockers of a subject; replaces the earlier set.
     BlockersReplace(Subject, Vec<Blocker>),
     /// A quiet state change: one more line of the subject's history. One that is

@@ -140,6 +140,20 @@ closed_set!(
         /// The protocol has it, and this server does not.
         NotOffered => "not_offered",
 
+        TenantProfileNotFound => "tenant_profile_not_found",
+        /// Tenants of the profile are not purged.
+        TenantProfileInUse => "tenant_profile_in_use",
+        /// The settings of a profile cannot be used.
+        TenantProfileInvalid => "tenant_profile_invalid",
+        TenantNotFound => "tenant_not_found",
+        TenantJobNotFound => "job_not_found",
+        /// A job of the tenant has not ended.
+        TenantBusy => "tenant_busy",
+        /// The tenant is there already.
+        TenantReady => "tenant_ready",
+        /// The last job of the tenant failed.
+        TenantFailed => "tenant_failed",
+
         ClusterNotFound => "cluster_not_found",
         BlueprintVersionNotFound => "blueprint_version_not_found",
         LabelNotFound => "label_not_found",

@@ -16,6 +16,7 @@ use crate::fleet;
 use crate::ids::{EventId, ProjectId, Revision};
 use crate::rollouts;
 use crate::subject::Subject;
+use crate::tenants;
 use crate::time::Timestamp;
 
 /// A discriminator: the family of a room, and a name in it.
@@ -68,7 +69,13 @@ pub(crate) use event_family;
 /// The families of all rooms. Documents, the database's CHECK and the tests
 /// compare themselves with it.
 pub const fn catalog() -> &'static [Family] {
-    &[broker::event::FAMILY, deletion::event::FAMILY, rollouts::event::FAMILY, fleet::event::FAMILY]
+    &[
+        broker::event::FAMILY,
+        deletion::event::FAMILY,
+        rollouts::event::FAMILY,
+        fleet::event::FAMILY,
+        tenants::event::FAMILY,
+    ]
 }
 
 /// One event, ready for the outbox.

@@ -2,6 +2,7 @@
 
 pub mod catalog;
 pub mod fleet;
+pub mod tenants;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;

@@ -136,6 +136,12 @@ typed_id!(/// The program that brings stacks to a cluster.
     AgentId, SubjectKind::Agent);
 typed_id!(/// One immutable content of a stack.
     DeploymentObjectId, "deployment_object");
+typed_id!(/// Where tenants live, and how they are made.
+    TenantProfileId, SubjectKind::TenantProfile);
+typed_id!(/// One database for one customer.
+    TenantId, SubjectKind::Tenant);
+typed_id!(/// One try to make a tenant.
+    TenantJobId, "tenant_job");
 typed_id!(EventId, "event");
 typed_id!(AuditEntryId, "audit_entry");
 typed_id!(LeakRecordId, SubjectKind::LeakRecord);

@@ -39,6 +39,7 @@ pub mod nodes;
 pub mod operations;
 pub mod placement;
 pub mod rollouts;
+pub mod tenants;
 
 #[cfg(any(test, feature = "testing"))]
 pub mod fixtures;

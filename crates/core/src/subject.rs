@@ -33,6 +33,8 @@ closed_set!(
         Stack => "stack",
         Template => "template",
         Agent => "agent",
+        TenantProfile => "tenant_profile",
+        Tenant => "tenant",
     }
 );
 

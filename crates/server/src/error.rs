@@ -57,6 +57,8 @@ pub(crate) const fn status(kind: ErrorKind, in_path: bool) -> StatusCode {
         | ErrorKind::TokenNotFound
         | ErrorKind::PlanNotFound
         | ErrorKind::RolloutNotFound
+        | ErrorKind::TenantNotFound
+        | ErrorKind::TenantJobNotFound
         | ErrorKind::SourceNotFound
         | ErrorKind::DeploymentObjectNotFound
         | ErrorKind::EntryNotFound
@@ -72,6 +74,7 @@ pub(crate) const fn status(kind: ErrorKind, in_path: bool) -> StatusCode {
         | ErrorKind::StackNotFound
         | ErrorKind::TemplateNotFound
         | ErrorKind::AgentNotFound
+        | ErrorKind::TenantProfileNotFound
         | ErrorKind::ClusterNotFound => match in_path {
             true => StatusCode::NOT_FOUND,
             false => StatusCode::UNPROCESSABLE_ENTITY,
@@ -95,6 +98,7 @@ pub(crate) const fn status(kind: ErrorKind, in_path: bool) -> StatusCode {
         | ErrorKind::FieldNotSettable
         | ErrorKind::TemplateMismatch
         | ErrorKind::TemplateFailed
+        | ErrorKind::TenantProfileInvalid
         | ErrorKind::RegistrationInvalid => StatusCode::UNPROCESSABLE_ENTITY,
         ErrorKind::RevisionStale => StatusCode::PRECONDITION_FAILED,
         ErrorKind::HandleTaken
@@ -102,6 +106,10 @@ pub(crate) const fn status(kind: ErrorKind, in_path: bool) -> StatusCode {
         | ErrorKind::UniqueViolation
         | ErrorKind::EntryExists
         | ErrorKind::ProjectNotEmpty
+        | ErrorKind::TenantProfileInUse
+        | ErrorKind::TenantBusy
+        | ErrorKind::TenantReady
+        | ErrorKind::TenantFailed
         | ErrorKind::CloudInUse
         | ErrorKind::BlueprintInUse
         | ErrorKind::ClusterInUse

@@ -33,6 +33,7 @@ mod nodes;
 mod operations;
 mod placement;
 mod rollouts;
+mod tenants;
 
 mod health;
 mod metrics;

@@ -16,7 +16,7 @@ use crate::routes::{Guard, Route, guard};
 use crate::serve::refuse_overload;
 use crate::state::ServerState;
 use crate::{access, broker, catalog, deletion, events, files, fleet, nodes, operations};
-use crate::{correlation, health, metrics, openapi, placement, rollouts};
+use crate::{correlation, health, metrics, openapi, placement, rollouts, tenants};
 
 /// Every route of our API.
 pub static TABLE: LazyLock<Vec<Route>> = LazyLock::new(|| {
@@ -28,6 +28,7 @@ pub static TABLE: LazyLock<Vec<Route>> = LazyLock::new(|| {
         deletion::rows(),
         rollouts::rows(),
         fleet::rows(),
+        tenants::rows(),
         access::rows(),
         events::rows(),
         files::rows(),

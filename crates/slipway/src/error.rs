@@ -53,6 +53,8 @@ pub(crate) enum Error {
     SigningKey { path: String },
     #[error("the built-in blueprint is invalid: {0}")]
     Seed(#[from] slipway_core::catalog::parameters::InvalidSchema),
+    #[error("the loop over tenants cannot start: {0}")]
+    Tenants(String),
     #[error("stopped by a second signal; unfinished work continues at the next start")]
     StoppedTwice,
     /// Shown like an error of the client, with the client's exit code.
@@ -126,6 +128,7 @@ impl Error {
             Self::SigningKey { .. } => "signing_key_unusable",
             Self::Seed(_) => "internal",
             Self::StoppedTwice => "stopped_at_once",
+            Self::Tenants(_) | Self::Store(OpenError::Jobs(_)) => "tenants_unusable",
             Self::Client(_) => "usage",
         }
     }

@@ -13,6 +13,7 @@ mod manual;
 mod metered_substrate;
 mod renderers;
 mod templates;
+mod tenants;
 mod up;
 
 use std::process::ExitCode;

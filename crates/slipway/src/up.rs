@@ -28,6 +28,7 @@ use slipway_app::context::{Settings, Wakes};
 use slipway_app::deletion::leaks::Finder;
 use slipway_app::permits::{ActionPermits, Permits};
 use slipway_app::ports::{Meter, Stores, Substrate, TemplateRenderer};
+use slipway_app::tenants::targets::TenantTargets;
 use slipway_app::{Context, Error as AppError};
 use slipway_cli::{ClientOptions, Remembered};
 use slipway_controller::Shutdown;
@@ -39,12 +40,14 @@ use slipway_store::StoreConfig;
 use slipway_substrate::local::{LocalConfig, LocalSubstrate};
 
 use self::database_wait::DatabaseWait;
+use self::loops::Jobs;
 use self::partitions::Partitions;
 use crate::adapters::{self, SystemClock, SystemEntropy};
 use crate::config::{Config, Layer};
 use crate::error::Error;
 use crate::metered_substrate::MeteredSubstrate;
 use crate::templates::Processes;
+use crate::tenants::Targets;
 
 /// Runs the control plane until a signal stops it.
 pub(crate) async fn up(layer: Box<Layer>, client: &ClientOptions) -> Result<(), Error> {
@@ -64,7 +67,7 @@ pub(crate) async fn up(layer: Box<Layer>, client: &ClientOptions) -> Result<(), 
     let url = config.public_url.clone().unwrap_or_else(|| config.url_at(address));
 
     let worker = worker::Worker::take(&config.data_dir)?;
-    let store = slipway_store::open(StoreConfig {
+    let (store, jobs) = slipway_store::open_with_jobs(StoreConfig {
         max_connections: config.database_connections,
         connect_limit: config.database_timeout,
         idle_transaction_limit: converge::action_deadline(config.lease),
@@ -75,7 +78,8 @@ pub(crate) async fn up(layer: Box<Layer>, client: &ClientOptions) -> Result<(), 
     let (metrics, meter) = Metrics::with_loops();
     let program = std::env::current_exe().map_err(Error::io("find this program"))?;
     let templates = Arc::new(Processes::new(program));
-    let context = context(&config, store.clone(), meter, templates);
+    let targets = Targets::new(store.clone());
+    let context = context(&config, store.clone(), meter, templates, Arc::new(targets.clone()));
     let wait = DatabaseWait::of(&config);
     let installation = wait
         .run(async || Ok(context.stores.operations.installation().await.map_err(AppError::from)?))
@@ -94,7 +98,9 @@ pub(crate) async fn up(layer: Box<Layer>, client: &ClientOptions) -> Result<(), 
     let (stop, shutdown) = Shutdown::channel();
     let finder = Finder::new(context.clone(), engines.clone(), Arc::clone(&permits), config.lease);
     let partitions = Partitions::new(&context, &engines, &permits, &config, worker.name());
-    let loops = loops::start(&partitions, &finder, &config, shutdown.clone()).await;
+    let steps = targets.steps();
+    let tenants = Jobs { jobs, steps };
+    let loops = loops::start(&partitions, &finder, tenants, &config, shutdown.clone()).await?;
     let state = ServerState {
         context: context.clone(),
         node_settings: for_nodes,
@@ -148,6 +154,7 @@ fn context(
     store: Stores,
     meter: Arc<dyn Meter>,
     templates: Arc<dyn TemplateRenderer>,
+    tenants: Arc<dyn TenantTargets>,
 ) -> Context {
     Context {
         stores: store,
@@ -156,6 +163,7 @@ fn context(
         wakes: Wakes::default(),
         meter,
         templates,
+        tenants,
         settings: Settings {
             deadlines: config.deadlines,
             claimed_within: config.lease + config.reconcile_interval,

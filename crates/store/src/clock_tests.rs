@@ -115,6 +115,11 @@ const TIMES: &[(Role, &str, &[&str])] = &[
     (Role::Schedule, "periodic_tasks", &["due_at", "lease_until"]),
     (Role::Happened, "periodic_tasks", &["last_ended_at"]),
     (Role::Happened, "schema_migrations", &["applied_at"]),
+    (Role::Happened, "tenant_profiles", &["created_at", "updated_at", "deleted_at"]),
+    (Role::Schedule, "tenants", &["due_at"]),
+    (Role::Happened, "tenants", &["created_at", "updated_at", "deleted_at"]),
+    (Role::Schedule, "tenant_jobs", &["due_at", "lease_until"]),
+    (Role::Happened, "tenant_jobs", &["created_at", "updated_at", "decommissioned_at"]),
 ];
 
 fn classified() -> BTreeMap<(String, String), Role> {

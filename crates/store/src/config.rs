@@ -125,6 +125,8 @@ pub enum OpenError {
          sqlite:PATH with the path of a file, and ?max_page_count=N after it to bound its size"
     )]
     InvalidUrl,
+    #[error("the jobs of tenants cannot be opened: {0}")]
+    Jobs(String),
     #[error(
         "the database {server} did not answer within {limit:?}: {source}; check that the server \
          runs and can be reached from here"

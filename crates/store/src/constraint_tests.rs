@@ -74,6 +74,10 @@ const ROWS: &[&str] = &[
      VALUES ($1, $1, $1, 'x', 'x')",
     "INSERT INTO object_health (id, agent_id, object_id, status, checked_at) \
      VALUES ($1, $1, $1, 'x', AT)",
+    "INSERT INTO tenant_profiles (id, name, description, settings, created_at, updated_at) \
+     VALUES ($1, 'x', 'x', '{}', AT, AT)",
+    "INSERT INTO tenants (id, project_id, profile_id, name, target_name, state, job_id, \
+     created_at, updated_at) VALUES ($1, $1, $1, 'x', 'x', 'ready', $1, AT, AT)",
     "INSERT INTO outbox_events (id, aggregate_kind, aggregate_id, revision, event_type, \
      project_id, payload) VALUES ($1, 'x', $1, 1, 'x.X', $1, '{}')",
     "INSERT INTO installation (id) VALUES ($1)",

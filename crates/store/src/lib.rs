@@ -36,6 +36,8 @@ mod constraint_tests;
 mod migration_tests;
 #[cfg(test)]
 mod table_tests;
+#[cfg(test)]
+mod tenants;
 
 pub use backup::{
     BackupError, Beside, Manifest, backup, backup_check, checkpoint, database_file, restore_prepare,
@@ -44,5 +46,5 @@ pub use config::{OpenError, StoreConfig};
 pub use directory::{DirectoryError, DirectoryLock};
 pub use inspect::{Inspection, Location, Schema, Setting, inspect, locate};
 pub use migration::MigrationError;
-pub use open::{migrate_down_to, open};
+pub use open::{migrate_down_to, open, open_with_jobs};
 pub use private_files::{files_open_to_others, narrow_files};

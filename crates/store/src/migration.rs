@@ -116,6 +116,7 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
     migration!(36, "fleet_holding_numbers", "0036_fleet_holding_numbers", min_reader: 36),
     // Has objects that are the text of a template, which an older reader would offer.
     migration!(37, "fleet_per_agent", "0037_fleet_per_agent", min_reader: 37),
+    migration!(38, "tenants", "0038_tenants", min_reader: 1),
 ];
 
 /// The first migration of every database that a development version made before

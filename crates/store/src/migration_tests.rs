@@ -412,6 +412,7 @@ async fn postgres_schema(connection: &mut sqlx::PgConnection) -> Schema {
             || CASE data_type \
                 WHEN 'uuid' THEN 'blob' WHEN 'bytea' THEN 'blob' \
                 WHEN 'text' THEN 'text' WHEN 'jsonb' THEN 'text' \
+                WHEN 'character varying' THEN 'text' \
                 WHEN 'bigint' THEN 'integer' WHEN 'integer' THEN 'integer' \
                 WHEN 'timestamp with time zone' THEN 'integer' ELSE data_type END \
             || CASE WHEN is_nullable = 'NO' THEN ' not null' ELSE '' END AS fact \

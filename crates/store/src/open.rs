@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use slipway_app::ports::Stores;
+use slipway_tenants::JobStore;
 use sqlx::Connection as _;
 
 use crate::config::{OpenError, StoreConfig, Target};
@@ -10,10 +11,16 @@ use crate::{postgres, sqlite};
 
 /// Connects, migrates to the newest schema and answers the stores of all domains.
 pub async fn open(config: StoreConfig) -> Result<Stores, OpenError> {
+    Ok(open_with_jobs(config).await?.0)
+}
+
+/// The same, and the jobs of tenants, which the library claims and writes.
+pub async fn open_with_jobs(config: StoreConfig) -> Result<(Stores, Arc<dyn JobStore>), OpenError> {
     match config.target()? {
         Target::Sqlite(file) => {
             let backend = sqlite::Backend::open(&file, config.statement_limit).await?;
-            Ok(Stores::of(Arc::new(backend)))
+            let jobs = Arc::new(backend.jobs.clone());
+            Ok((Stores::of(Arc::new(backend)), jobs))
         }
         Target::Postgres(options) => {
             let backend = postgres::Backend::open(
@@ -22,7 +29,9 @@ pub async fn open(config: StoreConfig) -> Result<Stores, OpenError> {
                 config.connect_limit,
                 config.statement_limit,
             );
-            Ok(Stores::of(Arc::new(backend.await?)))
+            let backend = backend.await?;
+            let jobs = Arc::new(backend.jobs.clone());
+            Ok((Stores::of(Arc::new(backend)), jobs))
         }
     }
 }

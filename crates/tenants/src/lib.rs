@@ -108,6 +108,8 @@ mod sink;
 mod sqlite;
 mod store;
 
+pub mod targets;
+
 #[cfg(feature = "testing")]
 pub mod testing;
 

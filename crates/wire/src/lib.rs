@@ -24,3 +24,4 @@ pub mod nodes;
 pub mod operations;
 pub mod placement;
 pub mod rollouts;
+pub mod tenants;

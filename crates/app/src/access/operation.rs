@@ -139,6 +139,15 @@ operations! {
     RolloutAbort            Operator Project      "rollout.abort";
     RolloutRollBack         Operator Project      "rollout.roll_back";
 
+    TenantProfileRead       Viewer   Shared       -;
+    TenantProfileCreate     Admin    Installation "tenant_profile.create";
+    TenantProfileUpdate     Admin    Installation "tenant_profile.update";
+    TenantProfileDelete     Admin    Installation "tenant_profile.delete";
+    TenantRead              Viewer   Project      -;
+    TenantProvision         Operator Project      "tenant.provision";
+    TenantRetry             Operator Project      "tenant.retry";
+    TenantDelete            Operator Project      "tenant.delete";
+
     KeyShowOwn              Viewer   Shared       -;
     KeyRead                 Admin    Project      -;
     KeyCreate               Admin    Project      "api_key.create";

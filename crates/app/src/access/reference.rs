@@ -45,7 +45,7 @@ pub async fn full_id(
 }
 
 /// The kinds that a name is looked for in, if a caller does not say which it means.
-const ANY: [SubjectKind; 14] = [
+const ANY: [SubjectKind; 16] = [
     SubjectKind::Resource,
     SubjectKind::Project,
     SubjectKind::ApiKey,
@@ -60,6 +60,8 @@ const ANY: [SubjectKind; 14] = [
     SubjectKind::Stack,
     SubjectKind::Template,
     SubjectKind::Agent,
+    SubjectKind::Tenant,
+    SubjectKind::TenantProfile,
 ];
 
 /// The same for something of this kind, or of the first kind that has it.

@@ -23,13 +23,15 @@ use slipway_core::fleet::generator::Generator;
 use slipway_core::fleet::stack::Stack;
 use slipway_core::fleet::template::Template;
 use slipway_core::ids::{
-    AgentId, CloudCredentialId, GeneratorId, PlanId, ResourceId, StackId, TemplateId,
+    AgentId, CloudCredentialId, GeneratorId, PlanId, ResourceId, StackId, TemplateId, TenantId,
 };
 use slipway_core::kind::Kind;
 use slipway_core::nearest::not_one_of;
 use slipway_core::operations::reference::unknown;
 use slipway_core::placement::cluster::Cluster;
 use slipway_core::subject::{Subject, SubjectKind};
+use slipway_core::tenants::profile::TenantProfile;
+use slipway_core::tenants::tenant::Tenant;
 use slipway_core::text::Reason;
 
 use crate::access::authorise::{Caller, Operation, authorise};
@@ -43,6 +45,7 @@ use crate::deletion::request::{DeletableKind, DeleteOptions, braked, subject};
 use crate::fleet::port::{AgentKey, GeneratorKey, StackKey, TemplateKey};
 use crate::kind::StoredKind;
 use crate::ports::store::Page;
+use crate::tenants::port::TenantKey;
 use crate::{Context, Error};
 
 /// Composites whose objects are read for a plan; of more it shows what the rows know.
@@ -51,7 +54,7 @@ const OBSERVED: u32 = 20;
 const OBSERVED_WITHIN: Duration = Duration::from_secs(3);
 
 /// The kinds that can be deleted.
-pub const KINDS: [SubjectKind; 11] = [
+pub const KINDS: [SubjectKind; 13] = [
     SubjectKind::Project,
     SubjectKind::Resource,
     SubjectKind::Cluster,
@@ -63,6 +66,8 @@ pub const KINDS: [SubjectKind; 11] = [
     SubjectKind::Stack,
     SubjectKind::Template,
     SubjectKind::Agent,
+    SubjectKind::TenantProfile,
+    SubjectKind::Tenant,
 ];
 
 /// The kind of a plan's target, as a caller names it.
@@ -90,6 +95,8 @@ pub async fn target(
         SubjectKind::Stack => Stack::MISSING,
         SubjectKind::Template => Template::MISSING,
         SubjectKind::Agent => Agent::MISSING,
+        SubjectKind::TenantProfile => TenantProfile::MISSING,
+        SubjectKind::Tenant => Tenant::MISSING,
         _ => ErrorKind::ResourceNotFound,
     };
     let unknown = || Refusal::new(missing, unknown(kind, reference).message);
@@ -151,6 +158,10 @@ pub async fn make(
         }
         SubjectKind::Agent => {
             planner.row::<Agent>(&AgentKey::Leaving(AgentId::new(target.id))).await
+        }
+        SubjectKind::TenantProfile => planner.row::<TenantProfile>(&id).await,
+        SubjectKind::Tenant => {
+            planner.row::<Tenant>(&TenantKey::Existing(TenantId::new(target.id))).await
         }
         SubjectKind::Blueprint => {
             planner.row::<Blueprint>(&BlueprintKey { blueprint: id, version: None }).await

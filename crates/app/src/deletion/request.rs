@@ -133,6 +133,7 @@ pub(crate) fn wake_loops(context: &Context) {
     context.wakes.wake_offers();
     context.wakes.wake_placement();
     context.wakes.deletions.notify_one();
+    context.wakes.tenant_tasks.notify_one();
 }
 
 /// Cancels a deletion before its grace ends.

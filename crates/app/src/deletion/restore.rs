@@ -73,6 +73,8 @@ const fn deleting(kind: SubjectKind) -> Operation {
         SubjectKind::Stack => Operation::FleetStackDelete,
         SubjectKind::Template => Operation::FleetTemplateDelete,
         SubjectKind::Agent => Operation::FleetAgentDelete,
+        SubjectKind::TenantProfile => Operation::TenantProfileDelete,
+        SubjectKind::Tenant => Operation::TenantDelete,
         _ => Operation::ResourceDelete,
     }
 }

@@ -26,11 +26,13 @@ use slipway_core::fleet::stack::Stack;
 use slipway_core::fleet::template::Template;
 use slipway_core::ids::{
     AgentId, CloudCredentialId, DeletionId, GeneratorId, ProjectId, ResourceId, Revision, StackId,
-    TemplateId,
+    TemplateId, TenantId,
 };
 use slipway_core::operations::control::Mode;
 use slipway_core::placement::cluster::Cluster;
 use slipway_core::subject::SubjectKind;
+use slipway_core::tenants::profile::TenantProfile;
+use slipway_core::tenants::tenant::Tenant;
 
 use crate::Context;
 use crate::catalog::port::{BlueprintKey, CredentialKey};
@@ -39,6 +41,7 @@ use crate::fleet::port::{AgentKey, GeneratorKey, StackKey, TemplateKey};
 use crate::kind::StoredKind;
 use crate::permits::Permits;
 use crate::ports::store::{Error, Page};
+use crate::tenants::port::TenantKey;
 
 /// Deletions in one statement, and attempts in one transaction.
 const BATCH: u32 = 50;
@@ -150,6 +153,12 @@ impl Runner {
             SubjectKind::Agent => {
                 self.begin_row::<Agent>(&AgentKey::Leaving(AgentId::new(target))).await
             }
+            SubjectKind::TenantProfile => {
+                self.begin_row::<TenantProfile>(&target.to_string()).await
+            }
+            SubjectKind::Tenant => {
+                self.begin_row::<Tenant>(&TenantKey::Existing(TenantId::new(target))).await
+            }
             SubjectKind::Blueprint => {
                 let key = BlueprintKey { blueprint: target.to_string(), version: None };
                 self.begin_row::<Blueprint>(&key).await
@@ -201,7 +210,9 @@ impl Runner {
     async fn advance(&self, deletion: &Deletion, passed: &mut Passed) -> Result<(), Error> {
         let project = ProjectId::new(deletion.target.id);
         let broker = &self.context.stores.broker;
-        for _ in 0..BATCHES {
+        // A tenant has no members; it waits for the task that closes it.
+        let has_members = deletion.target.kind == SubjectKind::Project;
+        for _ in 0..if has_members { BATCHES } else { 0 } {
             let staying = broker.attempt_staying(project, BATCH).await?;
             if staying.is_empty() {
                 break;

@@ -3,6 +3,7 @@
 //! the answers.
 
 mod fleet;
+mod tenants;
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -177,6 +178,8 @@ async fn of_kind(
         ExplainedKind::Stack => fleet::stack(context, caller, reference).await,
         ExplainedKind::Agent => fleet::agent(context, caller, reference).await,
         ExplainedKind::Generator => fleet::generator(context, caller, reference).await,
+        ExplainedKind::Tenant => tenants::tenant(context, caller, reference).await,
+        ExplainedKind::Job => tenants::job(context, caller, reference).await,
     }
 }
 

@@ -35,3 +35,4 @@ pub use crate::placement::definitions::Definitions;
 pub use crate::placement::management::Management;
 pub use crate::placement::port::PlacementStore;
 pub use crate::rollouts::port::RolloutStore;
+pub use crate::tenants::port::TenantStore;

@@ -15,7 +15,7 @@ use uuid::Uuid;
 
 use super::{
     AccessStore, BrokerStore, CatalogStore, DeletionStore, EventStore, FilesStore, FleetStore,
-    KindStore, NodeStore, OperationsStore, PlacementStore, RolloutStore,
+    KindStore, NodeStore, OperationsStore, PlacementStore, RolloutStore, TenantStore,
 };
 use crate::kind::StoredKind;
 
@@ -37,6 +37,7 @@ pub struct Stores {
     pub fleet: Arc<dyn FleetStore>,
     pub operations: Arc<dyn OperationsStore>,
     pub rollouts: Arc<dyn RolloutStore>,
+    pub tenants: Arc<dyn TenantStore>,
 }
 
 impl Stores {
@@ -59,6 +60,7 @@ impl Stores {
             + FleetStore
             + OperationsStore
             + RolloutStore
+            + TenantStore
             + 'static,
     {
         Self {
@@ -72,7 +74,8 @@ impl Stores {
             files: Arc::clone(&store) as _,
             fleet: Arc::clone(&store) as _,
             operations: Arc::clone(&store) as _,
-            rollouts: store,
+            rollouts: Arc::clone(&store) as _,
+            tenants: store,
         }
     }
 }

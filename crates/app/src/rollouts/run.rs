@@ -16,6 +16,7 @@ use crate::permits::Permits;
 use crate::ports::store::Error;
 use crate::rollouts::port::InWork;
 use crate::rollouts::{stack, upgrade};
+use crate::tenants::migrate;
 
 /// Roll-outs that one pass looks at.
 const MOVING: u32 = 100;
@@ -41,7 +42,7 @@ pub struct Passed {
 
 /// How changing a member ended.
 #[derive(Debug)]
-pub(super) enum Begun {
+pub(crate) enum Begun {
     Changed,
     /// It is read again.
     Stale,
@@ -114,6 +115,7 @@ impl Runner {
         let (now, active) = match rollout.purpose {
             Purpose::BlueprintUpgrade => upgrade::observed(&self.context, &rollout, active).await?,
             Purpose::StackObject => stack::observed(&self.context, &rollout, active).await?,
+            Purpose::TenantMigration => migrate::observed(&self.context, active).await?,
         };
         let now = now.unwrap_or_else(|| self.context.clock.now());
         Ok(Observed { now, active, queue, failed, first_failed, rollout })
@@ -139,6 +141,7 @@ impl Runner {
             Purpose::StackObject => {
                 stack::begin(&self.context, rollout, member, &self.actor).await?
             }
+            Purpose::TenantMigration => migrate::begin(&self.context, rollout, member).await?,
         };
         let (to, message) = match begun {
             Begun::Changed => return Ok(true),

@@ -287,11 +287,20 @@ pub(crate) async fn upgrade(
     };
     let path = ["blueprints", &arguments.blueprint, "upgrade"];
     let started: Rollout = session.client.post(&path, &body).await?;
-    let Some(id) = started.id.clone().filter(|_| arguments.wait) else {
+    finish(session, started, arguments.wait.then_some(arguments.timeout)).await
+}
+
+/// Shows a roll-out that began, or waits for its end.
+pub(crate) async fn finish(
+    session: &mut Session<'_>,
+    started: Rollout,
+    wait_for: Option<Duration>,
+) -> Result<(), Error> {
+    let (Some(id), Some(timeout)) = (started.id.clone(), wait_for) else {
         session.show_details(&started);
         return Ok(());
     };
-    let ended = wait(session, &id, arguments.timeout).await?;
+    let ended = wait(session, &id, timeout).await?;
     session.show_details(&ended);
     match ended.state.as_str() {
         "done" => Ok(()),

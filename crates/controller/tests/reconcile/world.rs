@@ -124,6 +124,7 @@ impl World {
             wakes: Wakes::default(),
             meter: Arc::new(Unmetered),
             templates: Arc::new(NoTemplates),
+            tenants: Arc::new(slipway_app::tenants::targets::NoTargets),
             settings: Settings {
                 claimed_within: LEASE,
                 deadlines: Deadlines {

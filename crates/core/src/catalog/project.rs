@@ -47,6 +47,8 @@ pub struct ProjectSnapshot {
     pub has_namespace: bool,
     /// Generators, agents and templates in it that are not deleted.
     pub fleet: i64,
+    /// Tenants in it that are not deleted.
+    pub tenants: i64,
 }
 
 #[derive(Debug, Clone)]
@@ -161,6 +163,15 @@ impl Deletable for Project {
     }
 
     fn free(&self, snapshot: &ProjectSnapshot, cascade: bool) -> Result<(), Refusal> {
+        // Each has data of its own, which somebody decides about.
+        if snapshot.tenants > 0 {
+            let message = format!(
+                "project `{}` still has {} tenant(s); decommission them first (`slipway tenant list --project {}`)",
+                self.name, snapshot.tenants, self.name
+            );
+            let details = json!({ "tenants": snapshot.tenants });
+            return Err(Refusal::new(ErrorKind::ProjectNotEmpty, message).with(details));
+        }
         if cascade {
             return Ok(());
         }
@@ -207,6 +218,7 @@ mod tests {
             mesh_nodes: 0,
             has_namespace: false,
             fleet: 0,
+            tenants: 0,
         }
     }
 

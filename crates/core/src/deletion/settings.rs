@@ -24,7 +24,7 @@ use crate::time::Timestamp;
 pub const RETENTION_MAX: Duration = Duration::from_secs(3_650 * 86_400);
 
 /// The kinds that can be deleted, and so have settings.
-pub const KINDS: [SubjectKind; 11] = [
+pub const KINDS: [SubjectKind; 13] = [
     SubjectKind::Project,
     SubjectKind::Cloud,
     SubjectKind::Credential,
@@ -36,6 +36,8 @@ pub const KINDS: [SubjectKind; 11] = [
     SubjectKind::Stack,
     SubjectKind::Template,
     SubjectKind::Agent,
+    SubjectKind::TenantProfile,
+    SubjectKind::Tenant,
 ];
 
 /// What a setting is for; `None` means every project, every kind.

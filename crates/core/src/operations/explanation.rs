@@ -27,6 +27,9 @@ closed_set!(
         Stack => "stack",
         Agent => "agent",
         Generator => "generator",
+        Tenant => "tenant",
+        /// Of a tenant.
+        Job => "job",
     }
 );
 

@@ -98,6 +98,8 @@ pub fn unknown(kind: SubjectKind, text: &str) -> Refusal {
         SubjectKind::BootstrapToken => ErrorKind::TokenNotFound,
         SubjectKind::ApiKey => ErrorKind::KeyNotFound,
         SubjectKind::Credential => ErrorKind::CredentialNotFound,
+        SubjectKind::Tenant => ErrorKind::TenantNotFound,
+        SubjectKind::TenantProfile => ErrorKind::TenantProfileNotFound,
         SubjectKind::ProvisionedResource => ErrorKind::ProvisionedResourceNotFound,
         _ => ErrorKind::ResourceNotFound,
     };
@@ -137,6 +139,8 @@ pub fn missing(kind: ExplainedKind, text: &str) -> Refusal {
         ExplainedKind::Stack => ErrorKind::StackNotFound,
         ExplainedKind::Agent => ErrorKind::AgentNotFound,
         ExplainedKind::Generator => ErrorKind::GeneratorNotFound,
+        ExplainedKind::Tenant => ErrorKind::TenantNotFound,
+        ExplainedKind::Job => ErrorKind::TenantJobNotFound,
     };
     Refusal::new(error, format!("there is no {kind} {text}; check the id"))
 }

@@ -21,6 +21,8 @@ closed_set!(
         BlueprintUpgrade => "blueprint_upgrade",
         /// Agents get the newest object of a stack.
         StackObject => "stack_object",
+        /// Tenants of a profile get the migrations of its folder.
+        TenantMigration => "tenant_migration",
     }
 );
 
@@ -185,6 +187,7 @@ impl Rollout {
                 let sequence = self.change["sequence"].as_i64().unwrap_or_default();
                 format!("roll-out of object {sequence} of stack {}", self.name)
             }
+            Purpose::TenantMigration => format!("migration of the tenants of {}", self.name),
         }
     }
 

@@ -8,12 +8,14 @@ use crate::commit::{Commit, Write};
 use crate::error::{ErrorKind, Refusal};
 use crate::fleet::rollout as stacks;
 use crate::fleet::stack::Stack;
-use crate::ids::{ProjectId, RolloutId};
+use crate::ids::{ProjectId, RolloutId, TenantProfileId};
 use crate::rollouts::RolloutsWrite;
 use crate::rollouts::event;
 use crate::rollouts::next::Next;
 use crate::rollouts::record::{Member, MemberState, Purpose, Rollout, RolloutState};
 use crate::subject::Subject;
+use crate::tenants::TenantsWrite;
+use crate::tenants::write::Migrating;
 use crate::text::Reason;
 use crate::time::Timestamp;
 
@@ -131,6 +133,15 @@ fn enter(
         Purpose::StackObject => {
             writes.extend(stacks::entered(stack.as_ref(), rollout, state, *now));
         }
+        Purpose::TenantMigration => {
+            let profile = TenantProfileId::new(rollout.subject.id);
+            let project = rollout.project_id;
+            let goes_on = state == RolloutState::Running;
+            let members = Migrating { profile, project, goes_on };
+            if state.is_end() || goes_on {
+                writes.push(TenantsWrite::Migrating(members).into());
+            }
+        }
     }
     Commit { events, writes, audit: vec![audit], ..Commit::default() }
 }
@@ -187,6 +198,13 @@ pub fn abort(
     actor: &Actor,
 ) -> Result<Commit, Refusal> {
     let RolloutSnapshot { now, rollout, .. } = snapshot;
+    if roll_back && rollout.purpose == Purpose::TenantMigration {
+        let message = format!(
+            "a migration has no way back: write another one that undoes it, and end this with `slipway rollout abort {}`",
+            rollout.name
+        );
+        return Err(Refusal::new(ErrorKind::NotOffered, message));
+    }
     let (state, verb) = match roll_back {
         true => (RolloutState::RollingBack, "rollout.roll_back"),
         false => (RolloutState::Aborted, "rollout.abort"),

@@ -127,6 +127,14 @@ pub(super) fn query(route: &Route, name: &str) -> (&'static str, Value) {
         "state" if route.path.ends_with("/members") => {
             ("Only those in this state.", set("RolloutMemberState"))
         }
+        "state" if route.tag().starts_with("tenant") || route.path.ends_with("/tenants") => {
+            ("Only those in this state.", set("TenantJobState"))
+        }
+        "profile" => ("Only of this tenant profile: its name or its id.", text),
+        "deep" => (
+            "Also compare columns and indexes with a tenant that is built for it and removed again.",
+            json!({ "type": "boolean", "default": false }),
+        ),
         "state" if route.tag() == "rollouts" => ("Only those in this state.", set("RolloutState")),
         "subject" => ("Only of this blueprint: its slug or its id.", text),
         "name" if route.tag() == "deletions" => {

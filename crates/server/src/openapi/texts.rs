@@ -27,6 +27,7 @@ use slipway_core::placement::definitions::DefinitionPhase;
 use slipway_core::placement::namespace::{NamespacePhase, ProviderPhase};
 use slipway_core::rollouts::record::{MemberState, Purpose, RolloutState};
 use slipway_core::subject::SubjectKind;
+use slipway_core::tenants::job::JobState;
 
 /// Every closed set, by the name of its schema.
 pub(super) fn sets() -> Vec<(&'static str, Value)> {
@@ -66,6 +67,8 @@ pub(super) fn sets() -> Vec<(&'static str, Value)> {
         ("RolloutPurpose", json!(Purpose::ALL)),
         ("RolloutState", json!(RolloutState::ALL)),
         ("SubjectKind", json!(SubjectKind::ALL)),
+        ("TenantEngine", json!(["postgres", "sqlite"])),
+        ("TenantJobState", json!(JobState::ALL)),
         ("TokenKind", json!(TokenKind::ALL)),
         ("TokenState", json!(["consumed", "revoked", "usable", "expired"])),
         ("WithheldKind", json!(["apply", "delete", "drain", "unknown"])),
@@ -90,6 +93,9 @@ fn set(document: &str, property: &str) -> Option<&'static str> {
         ("DocumentRefusal", "code") => "ErrorCode",
         ("BlueprintVersionSpec", "injectionStrategy") => "InjectionStrategy",
         ("BlueprintVersionSpec", "meshRole") => "MeshRole",
+        ("TenantProfile", "engine") => "TenantEngine",
+        ("Tenant" | "TenantJob", "state") | ("TenantJobLine", "from" | "to") => "TenantJobState",
+        ("RefusedTenant", "code") => "ErrorCode",
         (_, "engine") => "Engine",
         (_, "role") => "Role",
         ("Agent" | "UpdateAgent" | "FleetAgentRecord", "status") => "AgentStatus",
@@ -145,7 +151,8 @@ fn format(property: &str) -> Option<&'static str> {
         || ["at", "since", "until", "counts_from", "deadline", "last_heartbeat", "timestamp", "ts"]
             .contains(&property);
     // The caller may choose the correlation id.
-    let is_id = (["id", "used_by", "under_way"].contains(&property) || property.ends_with("_id"))
+    let is_id = (["id", "retry_of", "used_by", "under_way"].contains(&property)
+        || property.ends_with("_id"))
         && property != "correlation_id";
     match (is_time, is_id) {
         (true, _) => Some("date-time"),

@@ -34,17 +34,24 @@ pub(super) async fn upgrade(
         reason: body.reason,
     };
     if body.dry_run {
-        let Planned { rollout, members } =
-            upgrade::plan(&call.context, &call.caller, &input).await?;
-        let count = u64::try_from(members.len()).unwrap_or(u64::MAX);
-        let progress = Progress(vec![(MemberState::Waiting, count)]);
-        let first = members.iter().take(NAMED).map(member).collect();
-        let planned = Rollout { id: None, first, ..document(&rollout, &progress) };
-        let planned = call.named(planned).await?;
-        return Ok(located(StatusCode::OK, "/api/v1/rollouts".to_owned(), Json(planned)));
+        return planned(&call, upgrade::plan(&call.context, &call.caller, &input).await?).await;
     }
-    let id = upgrade::start(&call.context, &call.caller, &input).await?;
-    let started = shown(&call, id).await?;
+    started(&call, upgrade::start(&call.context, &call.caller, &input).await?).await
+}
+
+/// What a dry run would change.
+pub(crate) async fn planned(call: &Call, Planned { rollout, members }: Planned) -> Answered {
+    let count = u64::try_from(members.len()).unwrap_or(u64::MAX);
+    let progress = Progress(vec![(MemberState::Waiting, count)]);
+    let first = members.iter().take(NAMED).map(member).collect();
+    let planned = Rollout { id: None, first, ..document(&rollout, &progress) };
+    let planned = call.named(planned).await?;
+    Ok(located(StatusCode::OK, "/api/v1/rollouts".to_owned(), Json(planned)))
+}
+
+/// A roll-out that began.
+pub(crate) async fn started(call: &Call, id: RolloutId) -> Answered {
+    let started = shown(call, id).await?;
     Ok(located(StatusCode::ACCEPTED, format!("/api/v1/rollouts/{id}"), Json(started)))
 }
 

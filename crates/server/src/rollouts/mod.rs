@@ -3,5 +3,5 @@
 mod handlers;
 mod rows;
 
-pub(crate) use handlers::{strategy, strategy_document};
+pub(crate) use handlers::{planned, started, strategy, strategy_document};
 pub(crate) use rows::rows;

@@ -14,6 +14,7 @@ use sqlx::Connection as _;
 use crate::leaks::leaked;
 use crate::nodes::enrolled;
 use crate::orphan;
+use crate::tenants;
 use crate::world::{Answer, KEY, World};
 
 fn lines(answer: &Answer) -> Vec<Value> {
@@ -237,6 +238,24 @@ async fn rows_are_audited_by_their_verb() {
     ask("POST", &format!("/leaks/{removed}/remove"), why).await;
     let gone = leaked_somewhere(&world).await;
     ask("POST", &format!("/leaks/{gone}/resolve"), why).await;
+
+    let settings = r#"{"name":"files","settings":{"engine":"sqlite","target":{"file":"/x"}}}"#;
+    ask("POST", "/tenant-profiles", settings).await;
+    ask("PATCH", "/tenant-profiles/files", r#"{"description":"y"}"#).await;
+    let tenant = r#"{"name":"acme","profile":"files"}"#;
+    let tenant = id(&ask("POST", "/projects/p/tenants", tenant).await);
+    tenants::fail(&world, &tenant).await;
+    ask("POST", &format!("/tenants/{tenant}/retry"), "").await;
+    tenants::fail(&world, &tenant).await;
+    ask("POST", "/tenants/retry", r#"{"profile":"files"}"#).await;
+    tenants::fail(&world, &tenant).await;
+    ask("DELETE", &format!("/tenants/{tenant}"), "").await;
+    let second = r#"{"name":"second","profile":"files"}"#;
+    let second = id(&ask("POST", "/projects/p/tenants", second).await);
+    tenants::ready(&world, &second).await;
+    ask("POST", "/tenant-profiles/files/migrate", "{}").await;
+    ask("POST", "/tenant-profiles", r#"{"name":"gone","settings":{"engine":"sqlite"}}"#).await;
+    ask("DELETE", "/tenant-profiles/gone", "").await;
 
     let key = id(&ask("POST", "/keys", r#"{"name":"k","role":"viewer"}"#).await);
     ask("POST", &format!("/keys/{key}/rotate"), "{}").await;

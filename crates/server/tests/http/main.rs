@@ -29,5 +29,6 @@ mod resources;
 mod restores;
 mod streams;
 mod surface;
+mod tenants;
 mod tokens;
 mod updates;

@@ -120,6 +120,7 @@ impl World {
             wakes: Wakes::default(),
             meter: Arc::new(Unmetered),
             templates: Arc::new(InProcess),
+            tenants: Arc::new(slipway_app::tenants::targets::NoTargets),
             settings: Settings {
                 deadlines: Deadlines::default(),
                 claimed_within: Duration::from_secs(60),

@@ -9,6 +9,7 @@ use slipway_app::deletion::run::Runner;
 use slipway_app::placement::reconcile::{ManagementRegistry, PlacementReconciler};
 use slipway_app::ports::EventSink;
 use slipway_app::rollouts;
+use slipway_app::tenants::tasks::Tasks;
 use slipway_app::{Context, Error as AppError};
 use slipway_controller::deletions::DeletionLoop;
 use slipway_controller::driver::{Dependencies, Loop};
@@ -21,8 +22,10 @@ use slipway_controller::resources::ResourceLoop;
 use slipway_controller::retention::RetentionLoop;
 use slipway_controller::rollouts::{RolloutLoop, RolloutPass};
 use slipway_controller::subscribers::Subscribers;
+use slipway_controller::tenants::{Freeze, JobLoop, TaskLoop};
 use slipway_controller::{Pacing, Shutdown, Status, drive, readiness, watch_clock};
 use slipway_server::LoopsView;
+use slipway_tenants::{JobStore, Steps};
 use slipway_wire::operations::{LoopStatus, Probe};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
@@ -32,6 +35,7 @@ use super::clusters::Clusters;
 use super::database_wait::DatabaseWait;
 use super::partitions::{PartitionView, Partitions};
 use crate::config::Config;
+use crate::error::Error;
 use crate::event_log::EventLog;
 
 #[derive(Debug)]
@@ -47,14 +51,22 @@ struct View {
     statuses: Vec<Arc<Status>>,
 }
 
+/// The jobs of tenants, and how they are done.
+#[derive(Debug)]
+pub(super) struct Jobs {
+    pub(super) jobs: Arc<dyn JobStore>,
+    pub(super) steps: Steps,
+}
+
 /// Sweeps once and starts every loop: one over resources for each cluster that
 /// this process serves, the one that finds further clusters, and the others.
 pub(super) async fn start(
     partitions: &Partitions,
     finder: &Finder,
+    tenants: Jobs,
     config: &Config,
     shutdown: Shutdown,
-) -> Loops {
+) -> Result<Loops, Error> {
     let Partitions { context, engines, worker, .. } = partitions;
     let first: Vec<_> = engines
         .partitions()
@@ -131,6 +143,20 @@ pub(super) async fn start(
         RolloutLoop::PACING,
         Arc::clone(&wakes.rollouts),
     );
+    let freeze = Freeze { permits: permits(), stores: context.stores.clone() };
+    let jobs = JobLoop::new(tenants.jobs, tenants.steps, freeze, &worker, config.lease);
+    others.start(
+        JobLoop::NAME,
+        jobs.map_err(|error| Error::Tenants(error.to_string()))?,
+        JobLoop::PACING,
+        Arc::clone(&wakes.tenant_jobs),
+    );
+    others.start(
+        TaskLoop::NAME,
+        TaskLoop::new(Tasks::new(context.clone(), permits())),
+        TaskLoop::PACING,
+        Arc::clone(&wakes.tenant_tasks),
+    );
     let engines = engines.clone();
     let placement_settings = config.placement.settings(engines.node_settings.installation);
     // Nothing wakes the heartbeat: its poll interval is the heartbeat interval.
@@ -151,7 +177,7 @@ pub(super) async fn start(
     let Others { mut tasks, statuses, shutdown, .. } = others;
     let view = Arc::new(View { partitions: partitions.clone(), statuses });
     tasks.spawn(Arc::clone(&view).watch(config.reconcile_interval, shutdown));
-    Loops { view, tasks }
+    Ok(Loops { view, tasks })
 }
 
 /// Starts the loops that have no partitions, and collects their statuses.

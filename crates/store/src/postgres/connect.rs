@@ -10,7 +10,7 @@ use sqlx::postgres::PgConnectOptions;
 use sqlx::{ConnectOptions as _, Connection as _, Transaction};
 use tokio::time::{Instant, timeout_at};
 
-use super::{Connection, Db};
+use super::{Connection, Db, Jobs};
 use crate::blueprints::Blueprints;
 use crate::config::OpenError;
 use crate::migration::{Migration, MigrationError, Scripts};
@@ -33,6 +33,7 @@ pub(crate) const SCHEMA_MIGRATIONS: &str = "CREATE TABLE IF NOT EXISTS schema_mi
 #[derive(Debug)]
 pub(crate) struct Backend {
     pub(crate) database: Arc<Gateway<Db>>,
+    pub(crate) jobs: Jobs,
     pub(super) blueprints: Arc<Blueprints>,
     /// What every decision writes too.
     pub(super) beside: Option<Arc<Beside>>,
@@ -68,13 +69,15 @@ impl Backend {
             tracing::warn!(%error, had, max_connections, "waiting for connections to the database");
             tokio::time::sleep(CONNECT_PAUSE).await;
         }
-        Ok(Self { database: Arc::new(database), blueprints: Arc::default(), beside: None })
+        let database = Arc::new(database);
+        let jobs = super::shared::tenants::jobs::jobs(&database)?;
+        Ok(Self { database, jobs, blueprints: Arc::default(), beside: None })
     }
 
     /// The same store, whose decisions write this too.
     pub(super) fn with(&self, beside: Arc<Beside>) -> Self {
         let (database, blueprints) = (Arc::clone(&self.database), Arc::clone(&self.blueprints));
-        Self { database, blueprints, beside: Some(beside) }
+        Self { database, jobs: self.jobs.clone(), blueprints, beside: Some(beside) }
     }
 }
 

@@ -28,4 +28,6 @@ pub(crate) use inspect::{HAS_SCHEMA, inspect};
 
 pub(crate) type Db = sqlx::Postgres;
 pub(crate) type Connection = sqlx::PgConnection;
+/// Jobs of tenants, as the library keeps them.
+pub(crate) type Jobs = slipway_tenants::PostgresStore;
 pub(crate) type Row = <Db as sqlx::Database>::Row;

@@ -17,12 +17,13 @@ use slipway_core::files::FilesWrite;
 use slipway_core::fleet::FleetWrite;
 use slipway_core::rollouts::RolloutsWrite;
 use slipway_core::subject::{Claimable, LoopKind, Subject};
+use slipway_core::tenants::TenantsWrite;
 use slipway_durable::claim::micros;
 
 use super::broker::claims::ATTEMPTS;
 use super::{
     Connection, access, blockers, broker, catalog, deletion, events, files, fleet, history, nodes,
-    operations, placement, rollouts,
+    operations, placement, rollouts, tenants,
 };
 use crate::failure::Failure;
 
@@ -39,6 +40,7 @@ struct Writes<'a> {
     history: Vec<&'a StateChange>,
     files: Vec<&'a FilesWrite>,
     fleet: Vec<&'a FleetWrite>,
+    tenants: Vec<&'a TenantsWrite>,
 }
 
 impl<'a> Writes<'a> {
@@ -51,6 +53,7 @@ impl<'a> Writes<'a> {
             Write::Deletion(write) => self.deletion.add(write),
             Write::Files(write) => self.files.push(write),
             Write::Fleet(write) => self.fleet.push(write),
+            Write::Tenants(write) => self.tenants.push(write),
             Write::BlockersReplace(subject, blockers) => self.blockers.push((*subject, blockers)),
             Write::HistoryAppend(line) => self.history.push(line),
             Write::Release(release) => match release.subject.kind() {
@@ -84,6 +87,7 @@ pub(crate) async fn apply(connection: &mut Connection, commits: &[Commit]) -> Re
     for write in writes.fleet {
         fleet::write::apply(connection, write).await?;
     }
+    tenants::write::apply(connection, &writes.tenants).await?;
     blockers::replace(connection, &writes.blockers).await?;
     history::append(connection, &writes.history).await?;
     files::write::apply(connection, &writes.files).await?;

@@ -26,13 +26,15 @@ pub(crate) mod catalog;
 pub(crate) mod deletion;
 pub(crate) mod events;
 pub(crate) mod files;
+#[macro_use]
 pub(crate) mod fleet;
 pub(crate) mod nodes;
 pub(crate) mod operations;
 pub(crate) mod placement;
 pub(crate) mod rollouts;
+pub(crate) mod tenants;
 
 use super::{
-    Backend, Connection, Db, HAS_SCHEMA, JOIN_SETS, OVERWRITE, Row, SCHEMA_MIGRATIONS,
+    Backend, Connection, Db, HAS_SCHEMA, JOIN_SETS, Jobs, OVERWRITE, Row, SCHEMA_MIGRATIONS,
     begin_migration, json_values, record, scripts,
 };

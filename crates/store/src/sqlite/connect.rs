@@ -10,7 +10,7 @@ use slipway_durable::database::{Gateway, retried_on, sqlite};
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{Connection as _, Transaction};
 
-use super::{Connection, Db};
+use super::{Connection, Db, Jobs};
 use crate::blueprints::Blueprints;
 use crate::config::{OpenError, SqliteFile};
 use crate::directory::{DirectoryError, DirectoryLock};
@@ -36,6 +36,7 @@ pub(crate) const SCHEMA_MIGRATIONS: &str = "CREATE TABLE IF NOT EXISTS schema_mi
 #[derive(Debug)]
 pub(crate) struct Backend {
     pub(crate) database: Arc<Gateway<Db>>,
+    pub(crate) jobs: Jobs,
     pub(super) blueprints: Arc<Blueprints>,
     /// What every decision writes too.
     pub(super) beside: Option<Arc<Beside>>,
@@ -62,8 +63,10 @@ impl Backend {
         connection.close().await.map_err(OpenError::Sqlite)?;
         let database =
             sqlite::gateway(options, statement_limit).await.map_err(OpenError::Sqlite)?;
+        let database = Arc::new(database);
         Ok(Self {
-            database: Arc::new(database),
+            jobs: super::shared::tenants::jobs::jobs(&database)?,
+            database,
             blueprints: Arc::default(),
             beside: None,
             lock: Arc::new(lock),
@@ -74,6 +77,7 @@ impl Backend {
     pub(super) fn with(&self, beside: Arc<Beside>) -> Self {
         Self {
             database: Arc::clone(&self.database),
+            jobs: self.jobs.clone(),
             blueprints: Arc::clone(&self.blueprints),
             beside: Some(beside),
             lock: Arc::clone(&self.lock),

@@ -22,4 +22,6 @@ pub(crate) use inspect::{HAS_SCHEMA, inspect};
 
 pub(crate) type Db = sqlx::Sqlite;
 pub(crate) type Connection = sqlx::SqliteConnection;
+/// Jobs of tenants, as the library keeps them.
+pub(crate) type Jobs = slipway_tenants::SqliteStore;
 pub(crate) type Row = <Db as sqlx::Database>::Row;

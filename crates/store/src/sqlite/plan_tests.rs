@@ -9,13 +9,14 @@ use super::shared::deletion::purge;
 use super::shared::migrate;
 
 /// These have a few rows, and no index for the names of deleted ones.
-const FEW: [SubjectKind; 6] = [
+const FEW: [SubjectKind; 7] = [
     SubjectKind::Label,
     SubjectKind::Project,
     SubjectKind::Cloud,
     SubjectKind::Credential,
     SubjectKind::Cluster,
     SubjectKind::Blueprint,
+    SubjectKind::TenantProfile,
 ];
 
 #[tokio::test]

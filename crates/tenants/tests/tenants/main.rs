@@ -8,3 +8,4 @@ mod plans;
 mod site;
 mod stores;
 mod tables;
+mod targets;

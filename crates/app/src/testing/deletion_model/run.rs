@@ -141,6 +141,7 @@ impl Run {
             wakes: Wakes::default(),
             meter: Arc::new(Unmetered),
             templates: Arc::new(NoTemplates),
+            tenants: Arc::new(crate::tenants::targets::NoTargets),
             settings: Settings {
                 deadlines: Deadlines::default(),
                 claimed_within: HOUR,

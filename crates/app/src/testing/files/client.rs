@@ -63,6 +63,7 @@ pub(in crate::testing) fn context(stores: Stores) -> Context {
         wakes: Wakes::default(),
         meter: Arc::new(Unmetered),
         templates: Arc::new(NoTemplates),
+        tenants: Arc::new(crate::tenants::targets::NoTargets),
         settings: Settings {
             deadlines: Deadlines::default(),
             claimed_within: Duration::from_secs(60),

@@ -10,6 +10,7 @@ mod leak;
 mod node;
 mod resource;
 mod rollout;
+mod tenants;
 mod token;
 
 pub use containers::{ClusterFacts, cluster, project};
@@ -19,6 +20,7 @@ pub use leak::leak;
 pub use node::node;
 pub use resource::{Timeouts, attempt, quarantined, resource};
 pub use rollout::rollout;
+pub use tenants::{TenantFacts, job, tenant};
 pub use token::token;
 
 #[cfg(test)]

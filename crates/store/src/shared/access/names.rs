@@ -15,7 +15,8 @@ use super::events::named::subscription_names;
 use super::fleet::named::fleet_names;
 use super::nodes::named::node_names;
 use super::placement::named::cluster_names;
-use super::{Connection, broker, catalog, deletion, fleet, nodes, placement, rollouts};
+use super::tenants::named::tenant_names;
+use super::{Connection, broker, catalog, deletion, fleet, nodes, placement, rollouts, tenants};
 use crate::failure::Failure;
 use crate::id_list::IdList;
 
@@ -40,6 +41,8 @@ pub(crate) async fn names(
         subscription_names!(),
         " UNION ALL ",
         fleet_names!(),
+        " UNION ALL ",
+        tenant_names!(),
     );
     let list: IdList = ids.iter().copied().collect();
     let found = sqlx::query(NAMES).bind(list).fetch_all(connection).await?;
@@ -95,6 +98,8 @@ pub(crate) fn statement(kind: SubjectKind) -> Option<&'static str> {
         SubjectKind::Stack => fleet::named::STACKS,
         SubjectKind::Template => fleet::named::TEMPLATES,
         SubjectKind::Agent => fleet::named::AGENTS,
+        SubjectKind::TenantProfile => tenants::named::PROFILES,
+        SubjectKind::Tenant => tenants::named::TENANTS,
         _ => return None,
     })
 }

@@ -85,6 +85,8 @@ pub(crate) async fn id_find(
         ids_of!("agent", "fleet_agents", "d.project_id = $3"),
         " UNION ALL ",
         ids_of!("generator", "generators", "d.project_id = $3"),
+        " UNION ALL ",
+        ids_of!("tenant", "tenants", "d.project_id = $3"),
     );
     let found = sqlx::query(FIND)
         .bind(*ids.start())

@@ -12,6 +12,7 @@ use super::fleet::members;
 use super::page::{fetch_one, now};
 use super::placement::namespace;
 use super::reads::{self, select_deletions};
+use super::tenants::tenant;
 use super::transaction::Load;
 use super::{Connection, brakes, hydrate, marks, plans, protections, settings};
 use crate::failure::Failure;
@@ -100,6 +101,9 @@ impl Load for ById {
                 resources: users::live_resources(connection, ProjectId::new(id)).await?,
                 outside: namespace::is_left(connection, ProjectId::new(id)).await?,
             },
+            SubjectKind::Tenant => {
+                Contents { resources: 0, outside: tenant::is_open(connection, id).await? }
+            }
             _ => Contents::default(),
         };
         Ok(DeletionSnapshot { now: now(connection).await?, deletion, target, contents })

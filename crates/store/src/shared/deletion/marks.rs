@@ -12,11 +12,12 @@ use super::fleet::{agent, generator, stack, template};
 use super::nodes::mesh;
 use super::placement::cluster;
 use super::table::Marks;
+use super::tenants::{profile, tenant};
 use super::{Connection, writes};
 use crate::failure::Failure;
 
 /// In the order in which rows refer to each other: what contains something comes first.
-const ALL: [(SubjectKind, Marks); 11] = [
+const ALL: [(SubjectKind, Marks); 13] = [
     (SubjectKind::Project, project::MARKS),
     (SubjectKind::Cloud, cloud::MARKS),
     (SubjectKind::Credential, credential::MARKS),
@@ -28,6 +29,8 @@ const ALL: [(SubjectKind, Marks); 11] = [
     (SubjectKind::Generator, generator::MARKS),
     (SubjectKind::Stack, stack::MARKS),
     (SubjectKind::Template, template::MARKS),
+    (SubjectKind::TenantProfile, profile::MARKS),
+    (SubjectKind::Tenant, tenant::MARKS),
 ];
 
 /// The statements for a kind and for what can carry the same deletion: what may be in it.

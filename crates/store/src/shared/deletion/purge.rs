@@ -21,7 +21,7 @@ use super::reads::{self, select_deletions};
 use super::transaction::Load;
 use super::{
     Connection, access, blockers, broker, catalog, events, files, fleet, history, hydrate, leaks,
-    marks, nodes, operations, placement, settings,
+    marks, nodes, operations, placement, settings, tenants,
 };
 use crate::failure::Failure;
 use crate::id_list::IdList;
@@ -213,7 +213,12 @@ const fn users(kind: SubjectKind) -> Option<&'static str> {
                 OR t.deleted_at IS NULL) \
              UNION ALL SELECT a.id, 'agent ' || a.name AS name FROM fleet_agents a \
              WHERE a.project_id = $2 AND (a.deletion_id IS NULL OR a.deletion_id <> $1 \
-                OR a.deleted_at IS NULL)"
+                OR a.deleted_at IS NULL) \
+             UNION ALL SELECT t.id, 'tenant ' || t.name AS name FROM tenants t \
+             WHERE t.project_id = $2"
+        )),
+        SubjectKind::TenantProfile => Some(found!(
+            "SELECT t.id, 'tenant ' || t.name AS name FROM tenants t WHERE t.profile_id = $2"
         )),
         // What is being purged goes before its generator.
         SubjectKind::Generator => Some(found!(
@@ -372,7 +377,7 @@ macro_rules! of_deletion {
 }
 
 /// The tables from which a purge removes rows, with a count of those.
-const TABLES: [(&str, &str); 22] = [
+const TABLES: [(&str, &str); 24] = [
     of_attempts!("nodes", "provisioned_resource_id"),
     of_attempts!("bootstrap_tokens", "provisioned_resource_id"),
     of_attempts!("manual_machines", "provisioned_resource_id"),
@@ -398,6 +403,8 @@ const TABLES: [(&str, &str); 22] = [
     of_deletion!("fleet_templates"),
     of_deletion!("generators"),
     of_deletion!("fleet_agents"),
+    of_target!("tenant_profiles", "id"),
+    of_target!("tenants", "id"),
 ];
 
 /// How many rows a purge of this deletion would remove, by table.
@@ -452,6 +459,9 @@ pub(crate) async fn batch(
             marks.lock(connection, id).await?;
             if fleet::purge::is_needed(connection, deletion.id).await? {
                 return Ok(End::Rollback(waits));
+            }
+            if kind == SubjectKind::Tenant && tenants::purge::waits(connection, id).await? {
+                return Ok(End::Commit(waits));
             }
             let (mut leaves, mut is_left) =
                 Box::pin(fleet::purge::batch(connection, &deletion, limit)).await?;
@@ -518,6 +528,7 @@ async fn row(connection: &mut Connection, kind: SubjectKind, id: Uuid) -> Result
     }
     removed += forget(connection, kind, &IdList(vec![id])).await?;
     removed += catalog::purge::row(connection, kind, id).await?;
+    removed += tenants::purge::row(connection, kind, id).await?;
     Ok(removed)
 }
 
@@ -603,7 +614,7 @@ macro_rules! rows_of {
 pub(crate) async fn rows(
     connection: &mut Connection,
 ) -> Result<BTreeMap<SubjectKind, (u64, u64)>, Failure> {
-    const STATEMENTS: [(SubjectKind, &str); 11] = [
+    const STATEMENTS: [(SubjectKind, &str); 13] = [
         rows_of!(Project, "projects"),
         rows_of!(Cloud, "clouds"),
         rows_of!(Credential, "cloud_credentials"),
@@ -615,6 +626,8 @@ pub(crate) async fn rows(
         rows_of!(Stack, "stacks"),
         rows_of!(Template, "fleet_templates"),
         rows_of!(Agent, "fleet_agents"),
+        rows_of!(TenantProfile, "tenant_profiles"),
+        rows_of!(Tenant, "tenants"),
     ];
     let mut found = BTreeMap::new();
     for (kind, statement) in STATEMENTS {

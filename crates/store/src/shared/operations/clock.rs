@@ -11,7 +11,7 @@ use super::broker::claims::{self, ATTEMPTS};
 use super::deletion::leak_rows;
 use super::events::subscriptions::SUBSCRIPTIONS;
 use super::tasks::TASKS;
-use super::{Connection, control, nodes, rollouts};
+use super::{Connection, control, nodes, rollouts, tenants};
 use crate::failure::Failure;
 use crate::micros::Micros;
 
@@ -47,5 +47,6 @@ pub(crate) async fn pull_in(
     for table in [&ATTEMPTS, &TASKS, &SUBSCRIPTIONS] {
         pulled += table.pull_in(connection, jump, lease).await?;
     }
+    pulled += tenants::tasks::pull_in(connection, jump).await?;
     Ok(End::Commit(pulled))
 }

@@ -11,5 +11,5 @@ pub(crate) mod tasks;
 
 use super::{
     Backend, Connection, Db, Row, access, blockers, broker, catalog, deletion, events, fleet,
-    nodes, placement, rollouts, rows, transaction,
+    nodes, placement, rollouts, rows, tenants, transaction,
 };

@@ -11,6 +11,7 @@ use slipway_core::ids::{ClaimToken, ClusterId, InstallationId, ProvisionedResour
 use slipway_core::operations::control::Control;
 
 use super::broker::withheld;
+use super::tenants::jobs::of_library;
 use super::{Backend, clock, control, counts, installation, seed, tasks};
 use crate::failure::of_class;
 
@@ -36,9 +37,14 @@ port! {
         read task_list() -> Vec<Task> = tasks::list;
         read counts(unserved_after: Duration) -> Counts = counts::count;
         read database_now() -> Timestamp = clock::now;
-        write schedule_pull_in(jump: Duration, lease: Duration) -> u64 = clock::pull_in;
     }
     by_hand {
+        async fn schedule_pull_in(&self, jump: Duration, lease: Duration) -> Result<u64, Error> {
+            let pulled = self.write((jump, lease), clock::pull_in).await?;
+            let jobs = self.jobs.clock_went_back(jump, lease).await;
+            Ok(pulled + jobs.map_err(of_library)?)
+        }
+
         async fn ping(&self) -> Result<(), Error> {
             self.database.within(PING_LIMIT, Box::pin(self.read_and_write())).await?;
             match self.database.refuses_writes() {

@@ -1,0 +1,160 @@
+//! Roll-outs of migrations: the tenants of a profile get what its folder has, a few at a time.
+//! A member is changed by making its task due, and healthy when that succeeded.
+
+use std::collections::HashMap;
+
+use serde_json::json;
+use slipway_core::commit::Write;
+use slipway_core::error::{ErrorKind, Refusal};
+use slipway_core::ids::{Revision, RolloutId, TenantId};
+use slipway_core::rollouts::next::{Health, waves};
+use slipway_core::rollouts::record::{
+    Member, MemberState, Purpose, Rollout, RolloutState, Strategy,
+};
+use slipway_core::rollouts::rules::{self, StartSnapshot};
+use slipway_core::tenants::job::JobState;
+use slipway_core::tenants::profile::TenantProfile;
+use slipway_core::tenants::task;
+use slipway_core::tenants::tenant::{Tenant, TenantSnapshot};
+use slipway_core::text::Reason;
+use slipway_core::time::Timestamp;
+
+use super::port::{TenantFilter, TenantKey};
+use super::provision::{self, ListTenants};
+use crate::access::authorise::{Caller, Operation, authorise};
+use crate::kind::{self, NO_REASON};
+use crate::ports::store::{self, PAGE_MAX, Page};
+use crate::rollouts::run::{Begun, wake};
+use crate::rollouts::upgrade::Planned;
+use crate::{Context, Error};
+
+/// A requested migration, unchecked.
+#[derive(Debug, Clone, Default)]
+pub struct Migration {
+    /// Name or id of a profile.
+    pub profile: String,
+    /// Only tenants of this project: name or id.
+    pub project: Option<String>,
+    pub strategy: Strategy,
+    pub reason: Option<String>,
+}
+
+/// Reads which tenants it would migrate, in which order, and writes nothing.
+pub async fn plan(context: &Context, caller: &Caller, input: &Migration) -> Result<Planned, Error> {
+    let actor = authorise(caller, Operation::RolloutStart)?;
+    input.strategy.check()?;
+    if !input.strategy.waves.is_empty() {
+        let problem = "select by labels, which tenants do not have; leave them out";
+        return Err(Refusal::invalid("waves", problem).into());
+    }
+    let reason = Reason::parse(input.reason.as_deref().unwrap_or(NO_REASON));
+    let reason = reason.map_err(Refusal::from)?;
+    let profile = kind::fetch::<TenantProfile>(context, caller, &input.profile, false).await?;
+    let wanted = ListTenants { project: input.project.as_deref(), ..ListTenants::default() };
+    let filter = TenantFilter {
+        profile: Some(profile.id),
+        state: Some(JobState::Ready),
+        ..wanted.filter(context, caller).await?
+    };
+    let mut found = Vec::new();
+    let mut page = Page { after: None, limit: PAGE_MAX };
+    loop {
+        let listed = provision::list(context, caller, &filter, page).await?;
+        page.after = listed.next.map(TenantId::new);
+        found.extend(listed.items.into_iter().filter(|tenant| tenant.deletion_id.is_none()));
+        if page.after.is_none() {
+            break;
+        }
+    }
+    found.sort_by(|one, other| one.name.cmp(&other.name));
+    let waves = waves(&vec![None; found.len()], 0, input.strategy.canary);
+    let members = found.iter().zip(waves).zip(0..);
+    let members = members.map(|((tenant, wave), position)| Member {
+        subject: tenant.id.into(),
+        name: tenant.name.to_string(),
+        wave,
+        position,
+        state: MemberState::Waiting,
+        before: before(tenant),
+        changed_at: None,
+        message: None,
+    });
+    let members = members.collect();
+    let rollout = Rollout {
+        id: RolloutId::new(context.entropy.uuid()),
+        revision: Revision::FIRST,
+        purpose: Purpose::TenantMigration,
+        subject: profile.id.into(),
+        name: profile.name.to_string(),
+        project_id: filter.project,
+        change: json!({}),
+        strategy: input.strategy.clone(),
+        state: RolloutState::Running,
+        message: None,
+        requested_by: actor.name,
+        reason: reason.as_str().to_owned(),
+        requested_at: context.clock.now(),
+        ended_at: None,
+    };
+    Ok(Planned { rollout, members })
+}
+
+/// Starts it; the loop does the rest.
+pub async fn start(
+    context: &Context,
+    caller: &Caller,
+    input: &Migration,
+) -> Result<RolloutId, Error> {
+    let actor = authorise(caller, Operation::RolloutStart)?;
+    let Planned { rollout, members } = plan(context, caller, input).await?;
+    let mut rule = |snapshot: &StartSnapshot| rules::start(snapshot, &rollout, &members, &actor);
+    context.stores.rollouts.rollout_start(rollout.subject, &mut rule).await?;
+    wake(context).await;
+    Ok(rollout.id)
+}
+
+fn before(tenant: &Tenant) -> serde_json::Value {
+    json!({ "version": tenant.version })
+}
+
+/// How the members in work are.
+pub(crate) async fn observed(
+    context: &Context,
+    active: Vec<Member>,
+) -> Result<(Option<Timestamp>, Vec<(Member, Health)>), store::Error> {
+    let ids: Vec<_> = active.iter().map(|member| TenantId::new(member.subject.id)).collect();
+    let loaded = context.stores.tenants.tenant_load(&ids).await?;
+    let found: HashMap<_, _> = loaded.iter().map(|one| (one.id.as_uuid(), one)).collect();
+    let judged = |member: Member| {
+        let health = task::health(found.get(&member.subject.id).copied());
+        (member, health)
+    };
+    Ok((None, active.into_iter().map(judged).collect()))
+}
+
+/// Makes the task of a member due, in the commit that records it.
+pub(crate) async fn begin(
+    context: &Context,
+    rollout: &Rollout,
+    member: &Member,
+) -> Result<Begun, store::Error> {
+    let mut rule = |snapshot: &TenantSnapshot| {
+        let mut commit = task::migrate(snapshot)?;
+        let before = snapshot.tenant.as_ref().map(before);
+        commit.writes.push(Write::Rollouts(member.begin(rollout, before)));
+        Ok(commit)
+    };
+    let key = TenantKey::Existing(TenantId::new(member.subject.id));
+    match context.stores.kind::<Tenant>().decide(&key, &mut rule).await {
+        Ok(()) => {
+            context.wakes.tenant_tasks.notify_one();
+            Ok(Begun::Changed)
+        }
+        Err(store::Error::Refused(refusal)) => match refusal.kind {
+            // The roll-out or the member was written meanwhile: it is read again.
+            ErrorKind::RevisionStale => Ok(Begun::Stale),
+            _ => Ok(Begun::Gone(refusal.message)),
+        },
+        Err(error) => Err(error),
+    }
+}

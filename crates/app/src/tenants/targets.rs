@@ -1,0 +1,70 @@
+//! The port to where tenants live. The binary implements it over the library.
+
+use std::fmt;
+
+use async_trait::async_trait;
+use serde_json::Value;
+use slipway_core::error::Refusal;
+use slipway_core::tenants::profile::TenantProfile;
+use slipway_core::tenants::task::Task;
+use slipway_core::tenants::tenant::Tenant;
+
+/// Why a target did not do what it was asked for. It has no known secrets, but comes from
+/// outside: it is shown, and no audit entry has it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct TargetError(pub String);
+
+#[async_trait]
+pub trait TenantTargets: fmt::Debug + Send + Sync {
+    /// Refuses settings that cannot work, every fault with its field. Reads nothing.
+    fn check(&self, settings: &Value) -> Result<(), Refusal>;
+
+    /// Refuses a name that no tenant of this profile can have.
+    fn check_name(&self, settings: &Value, target_name: &str) -> Result<(), Refusal>;
+
+    /// Carries out a task, under the number of work that the tenant has. Answers the last
+    /// migration that is applied, if the task is about migrations.
+    async fn run(
+        &self,
+        profile: &TenantProfile,
+        tenant: &Tenant,
+        task: Task,
+    ) -> Result<Option<String>, TargetError>;
+
+    /// How the target differs from what the profile says.
+    async fn drift(
+        &self,
+        profile: &TenantProfile,
+        tenant: &Tenant,
+        deep: bool,
+    ) -> Result<Value, TargetError>;
+}
+
+/// Has no targets, for tests that need none: every task succeeds.
+#[derive(Debug, Clone, Copy)]
+pub struct NoTargets;
+
+#[async_trait]
+impl TenantTargets for NoTargets {
+    fn check(&self, _: &Value) -> Result<(), Refusal> {
+        Ok(())
+    }
+
+    fn check_name(&self, _: &Value, _: &str) -> Result<(), Refusal> {
+        Ok(())
+    }
+
+    async fn run(
+        &self,
+        _: &TenantProfile,
+        _: &Tenant,
+        task: Task,
+    ) -> Result<Option<String>, TargetError> {
+        Ok((task == Task::Migrate).then(|| "1".to_owned()))
+    }
+
+    async fn drift(&self, _: &TenantProfile, _: &Tenant, _: bool) -> Result<Value, TargetError> {
+        Ok(Value::Array(Vec::new()))
+    }
+}

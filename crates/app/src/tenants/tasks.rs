@@ -1,0 +1,125 @@
+//! Carries out the tasks of finished tenants: close, reopen, destroy, migrate.
+//!
+//! *Guarantees:* a task has a new number of work with every try, and the target refuses what
+//! comes with a lower one. It begins only with a permit, and its outcome is written only if no
+//! other try began meanwhile. Which task it is follows from the row at that moment.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::join_all;
+use slipway_core::access::audit::Actor;
+use slipway_core::commit::Commit;
+use slipway_core::deletion::request::{self, DeletionSnapshot};
+use slipway_core::error::ErrorKind;
+use slipway_core::tenants::task::{self, Task, needed};
+use slipway_core::tenants::tenant::{Tenant, TenantSnapshot};
+use tokio::time::timeout;
+
+use super::port::TenantKey;
+use super::provision::profile_of;
+use crate::Context;
+use crate::permits::Permits;
+use crate::ports::store::Error;
+
+/// How long a try may take, and when another one may begin: a little later.
+const DEADLINE: Duration = Duration::from_secs(9 * 60);
+const LEASE: Duration = Duration::from_secs(10 * 60);
+/// Until the mode is asked again.
+const WITHHELD: Duration = Duration::from_secs(5);
+/// Between two tries that failed, doubled with each up to this.
+const BACKOFF: Duration = Duration::from_secs(1);
+const BACKOFF_MAX: Duration = Duration::from_secs(300);
+
+/// See the module.
+#[derive(Debug, Clone)]
+pub struct Tasks {
+    context: Context,
+    permits: Arc<Permits>,
+    actor: Actor,
+}
+
+impl Tasks {
+    pub fn new(context: Context, permits: Arc<Permits>) -> Self {
+        Self { context, permits, actor: Actor::new("loop:tenants") }
+    }
+
+    /// Claims tenants whose task is due.
+    pub async fn claim(&self, limit: u32) -> Result<Vec<Tenant>, Error> {
+        self.context.stores.tenants.tenant_task_claim(limit, LEASE).await
+    }
+
+    /// Carries out the tasks of claimed tenants. Answers those that could not be recorded.
+    pub async fn work(&self, claimed: &[Tenant]) -> Vec<String> {
+        let ended = join_all(claimed.iter().map(|tenant| self.one(tenant))).await;
+        let failed = claimed.iter().zip(ended).filter_map(|(tenant, ended)| {
+            ended.err().map(|error| format!("a task of tenant {}: {error}", tenant.id))
+        });
+        failed.collect()
+    }
+
+    async fn one(&self, tenant: &Tenant) -> Result<(), Error> {
+        let Some(task) = needed(tenant) else { return self.later(tenant, None, None).await };
+        let Ok(_permit) = self.permits.enter(&self.context.stores).await? else {
+            return self.later(tenant, Some(WITHHELD), None).await;
+        };
+        let ran = match profile_of(&self.context, tenant).await {
+            Ok(profile) => {
+                let run = self.context.tenants.run(&profile, tenant, task);
+                match timeout(DEADLINE, run).await {
+                    Ok(ran) => ran.map_err(|error| error.to_string()),
+                    Err(_) => Err(format!("it took longer than {DEADLINE:?}")),
+                }
+            }
+            Err(error) => Err(error.to_string()),
+        };
+        match ran {
+            Ok(version) => self.done(tenant, task, version).await,
+            Err(error) => {
+                tracing::warn!(tenant_id = %tenant.id, %task, error, "a task failed");
+                let doubled = 2_u32.saturating_pow(u32::try_from(tenant.failures).unwrap_or(0));
+                let after = BACKOFF.saturating_mul(doubled).min(BACKOFF_MAX);
+                self.later(tenant, Some(after), Some(&error)).await
+            }
+        }
+    }
+
+    async fn later(
+        &self,
+        tenant: &Tenant,
+        after: Option<Duration>,
+        error: Option<&str>,
+    ) -> Result<(), Error> {
+        self.context.stores.tenants.tenant_task_later(tenant.id, tenant.work, after, error).await?;
+        Ok(())
+    }
+
+    async fn done(
+        &self,
+        tenant: &Tenant,
+        task: Task,
+        version: Option<String>,
+    ) -> Result<(), Error> {
+        let mut rule = |snapshot: &TenantSnapshot| {
+            let current = snapshot.tenant.as_ref().filter(|current| current.work == tenant.work);
+            Ok(current.map_or_else(Commit::default, |current| {
+                task::done(current, task, version.clone(), &self.actor, snapshot.now)
+            }))
+        };
+        let store = self.context.stores.kind::<Tenant>();
+        store.decide(&TenantKey::Kept(tenant.id), &mut rule).await?;
+        if let Some(deletion) = tenant.deletion_id {
+            let mut rule =
+                |snapshot: &DeletionSnapshot| Ok(request::advance(snapshot, &self.actor));
+            match self.context.stores.deletion.deletion_decide(deletion, &mut rule).await {
+                // The loop over deletions finds it by itself.
+                Err(Error::Refused(refusal)) if refusal.kind == ErrorKind::RevisionStale => {}
+                ended => ended?,
+            }
+            self.context.wakes.deletions.notify_one();
+        }
+        self.context.wakes.wake();
+        self.context.wakes.ticked.notify_one();
+        Ok(())
+    }
+}

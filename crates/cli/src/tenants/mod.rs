@@ -1,0 +1,4 @@
+//! Tenants and their profiles.
+
+pub(crate) mod profile;
+pub(crate) mod tenant;

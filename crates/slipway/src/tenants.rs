@@ -1,0 +1,171 @@
+//! Where tenants live, over the library: checks profiles and names, finds the target of a job,
+//! carries out tasks and compares. A target is opened once for each revision of its profile.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde_json::Value;
+use slipway_app::ports::Stores;
+use slipway_app::ports::store::Error as StoreError;
+use slipway_app::tenants::targets::{TargetError, TenantTargets};
+use slipway_core::error::{ErrorKind, Refusal};
+use slipway_core::ids::{Revision, TenantProfileId};
+use slipway_core::tenants::profile::TenantProfile;
+use slipway_core::tenants::task::Task;
+use slipway_core::tenants::tenant::Tenant;
+use slipway_tenants::targets::{
+    Assignment, Fence, LocalResolver, NoJournal, Reference, Settings, Target, TenantNames, Work,
+    open, steps,
+};
+use slipway_tenants::{Job, StepError, Steps, redacted};
+
+/// How long a comparison may take.
+const DRIFT_LIMIT: Duration = Duration::from_secs(60);
+
+/// See the module. A clone shares the opened targets.
+#[derive(Debug, Clone)]
+pub(crate) struct Targets {
+    stores: Stores,
+    opened: Arc<Mutex<HashMap<TenantProfileId, Opened>>>,
+}
+
+#[derive(Debug, Clone)]
+struct Opened {
+    revision: Revision,
+    target: Arc<dyn Target>,
+    settings: Arc<Settings>,
+}
+
+impl Targets {
+    pub(crate) fn new(stores: Stores) -> Self {
+        Self { stores, opened: Arc::default() }
+    }
+
+    /// The five steps of every job.
+    pub(crate) fn steps(&self) -> Steps {
+        let this = self.clone();
+        steps(move |job| {
+            let this = this.clone();
+            async move { this.of_job(&job).await }
+        })
+    }
+
+    async fn of_job(&self, job: &Job) -> Result<Assignment, StepError> {
+        let tenant = self.stores.kind::<Tenant>().fetch(&job.tenant_id, true).await;
+        let tenant = tenant.map_err(|error| unavailable(&error))?;
+        let tenant = tenant.ok_or_else(|| {
+            StepError::permanent(format!("job `{}` is of no tenant of this installation", job.id))
+        })?;
+        let work = job.metadata.get("work").and_then(|work| work.parse().ok());
+        let work = work.ok_or_else(|| {
+            StepError::permanent(format!("job `{}` has no number of its work", job.id))
+        })?;
+        let id = tenant.profile_id.to_string();
+        let profile = self.stores.kind::<TenantProfile>().fetch(&id, true).await;
+        let profile = profile.map_err(|error| unavailable(&error))?;
+        let profile = profile.ok_or_else(|| {
+            StepError::permanent(format!("the profile of tenant `{}` is gone", tenant.name))
+        })?;
+        let Opened { target, settings, .. } = self.open(&profile).await?;
+        let names = TenantNames::of(&settings, &tenant.target_name)?;
+        Ok(Assignment { target, settings, names, work })
+    }
+
+    async fn open(&self, profile: &TenantProfile) -> Result<Opened, StepError> {
+        let known = |opened: &HashMap<_, Opened>| {
+            opened.get(&profile.id).filter(|one| one.revision == profile.revision).cloned()
+        };
+        let found = known(&self.opened.lock().unwrap_or_else(PoisonError::into_inner));
+        if let Some(found) = found {
+            return Ok(found);
+        }
+        let settings =
+            parse(&profile.settings).map_err(|refusal| StepError::permanent(refusal.message))?;
+        let target = open(&settings, &LocalResolver).await?;
+        let opened = Opened { revision: profile.revision, target, settings: Arc::new(settings) };
+        let mut all = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        all.insert(profile.id, opened.clone());
+        Ok(opened)
+    }
+}
+
+fn unavailable(error: &StoreError) -> StepError {
+    StepError::transient(error)
+}
+
+fn parse(settings: &Value) -> Result<Settings, Refusal> {
+    let settings: Settings = serde_json::from_value(settings.clone()).map_err(|error| {
+        let message = format!("the settings cannot be read: {error}; see docs/tenants.md");
+        Refusal::new(ErrorKind::TenantProfileInvalid, message).at("settings")
+    })?;
+    let faults = settings.check().into_iter().map(|fault| {
+        let message = format!("`{}` {}: {}", fault.field, fault.problem, fault.remedy);
+        let field = format!("settings.{}", fault.field);
+        Refusal::new(ErrorKind::TenantProfileInvalid, message).at(field)
+    });
+    let no_kv = matches!(settings.target, Reference::Kv(_)).then(|| {
+        let message = "`target` is in a KV engine, which this version does not read: name a file or an environment variable";
+        Refusal::new(ErrorKind::TenantProfileInvalid, message).at("settings.target")
+    });
+    Refusal::all(faults.chain(no_kv))?;
+    Ok(settings)
+}
+
+fn of_step(error: &StepError) -> TargetError {
+    TargetError(redacted(&error.message))
+}
+
+#[async_trait]
+impl TenantTargets for Targets {
+    fn check(&self, settings: &Value) -> Result<(), Refusal> {
+        parse(settings).map(drop)
+    }
+
+    fn check_name(&self, settings: &Value, target_name: &str) -> Result<(), Refusal> {
+        TenantNames::of(&parse(settings)?, target_name)
+            .map(drop)
+            .map_err(|error| Refusal::invalid("name", error))
+    }
+
+    async fn run(
+        &self,
+        profile: &TenantProfile,
+        tenant: &Tenant,
+        task: Task,
+    ) -> Result<Option<String>, TargetError> {
+        let ran = async {
+            let Opened { target, settings, .. } = self.open(profile).await?;
+            let names = TenantNames::of(&settings, &tenant.target_name)?;
+            let fence = Fence { work: tenant.work, token: 0 };
+            let work = Work { names: &names, fence, journal: &NoJournal };
+            match task {
+                Task::Close => target.close(&work).await?,
+                Task::Reopen => target.reopen(&work).await?,
+                Task::Destroy => target.destroy(&work).await?,
+                Task::Migrate => return Ok(target.migrate(&work).await?.version),
+            }
+            Ok(None)
+        };
+        ran.await.map_err(|error: StepError| of_step(&error))
+    }
+
+    async fn drift(
+        &self,
+        profile: &TenantProfile,
+        tenant: &Tenant,
+        deep: bool,
+    ) -> Result<Value, TargetError> {
+        let compared = async {
+            let Opened { target, settings, .. } = self.open(profile).await?;
+            let names = TenantNames::of(&settings, &tenant.target_name)?;
+            let drift = target.drift(&names, deep).await?;
+            serde_json::to_value(drift.differences).map_err(StepError::permanent)
+        };
+        match tokio::time::timeout(DRIFT_LIMIT, compared).await {
+            Ok(compared) => compared.map_err(|error: StepError| of_step(&error)),
+            Err(_) => Err(TargetError(format!("it took longer than {DRIFT_LIMIT:?}"))),
+        }
+    }
+}

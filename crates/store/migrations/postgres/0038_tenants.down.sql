@@ -1,0 +1,3 @@
+DROP TABLE tenant_jobs;
+DROP TABLE tenants;
+DROP TABLE tenant_profiles;

@@ -1,0 +1,135 @@
+//! Jobs: inserted by plain SQL, as the contract of the library allows, so that the tenant and
+//! its job are one transaction; and read for people.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use serde_json::json;
+use slipway_app::ports::store::{Error, Page};
+use slipway_app::tenants::port::JobFilter;
+use slipway_core::Timestamp;
+use slipway_core::ids::{TenantId, TenantJobId};
+use slipway_core::tenants::job::{JobLine, JobState, TenantJob};
+use slipway_core::tenants::write::NewJob;
+use slipway_durable::database::Gateway;
+use slipway_tenants::{Filter, Job, JobStore as _, StateStore as _};
+
+use super::sink::Sink;
+use super::{Backend, Connection, Db, Jobs, writes};
+use crate::config::OpenError;
+use crate::failure::Failure;
+
+/// The table that the library has here.
+pub(crate) const TABLE: &str = "tenant_jobs";
+
+/// What a job knows beside its tenant.
+pub(crate) const WORK: &str = "work";
+
+/// The jobs behind this gateway. Whatever writes an edge writes to the sink too.
+pub(crate) fn jobs(database: &Arc<Gateway<Db>>) -> Result<Jobs, OpenError> {
+    let jobs = Jobs::new(Arc::clone(database), TABLE);
+    let jobs = jobs.map_err(|error| OpenError::Jobs(error.to_string()))?;
+    Ok(jobs.with_sink(Arc::new(Sink)))
+}
+
+/// Due at once. What the job that it repeats left behind belongs to it from now on.
+pub(crate) async fn insert(connection: &mut Connection, job: &NewJob) -> Result<(), Failure> {
+    const INSERT: &str = concat!(
+        "INSERT INTO tenant_jobs (id, tenant_id, metadata, partition, retry_of, made, due_at, \
+         created_at, updated_at) SELECT given.id, given.tenant, given.metadata, given.part, \
+         given.retried, coalesce((SELECT f.leaked FROM tenant_jobs f WHERE f.id = given.retried), \
+         given.made), clock.moment, clock.moment, clock.moment FROM ",
+        rows_from_json!(
+            id: text, tenant: text, metadata: json, part: text, retried: text, made: json
+        ),
+        ", (SELECT ",
+        sql!(now),
+        " AS moment) AS clock"
+    );
+    let row = json!({
+        "id": job.id, "tenant": job.tenant_id, "part": partition(job),
+        "metadata": { WORK: job.work.to_string(), "profile_id": job.profile_id },
+        "retried": job.retry_of, "made": [],
+    });
+    writes::write(connection, INSERT, &[row]).await?;
+    if let Some(failed) = job.retry_of {
+        let taken = sqlx::query("UPDATE tenant_jobs SET leaked = '[]' WHERE id = $1");
+        taken.bind(failed.to_string()).execute(connection).await?;
+    }
+    Ok(())
+}
+
+/// Jobs of one project and one profile are claimed together, so that neither takes all slots.
+fn partition(job: &NewJob) -> String {
+    format!("{}/{}", job.project_id, job.profile_id)
+}
+
+impl Backend {
+    pub(crate) async fn job_fetch(&self, id: TenantJobId) -> Result<Option<TenantJob>, Error> {
+        match self.jobs.get(&id.to_string()).await {
+            Ok(job) => shown(&job).map(Some),
+            Err(slipway_tenants::Error::JobNotFound { .. }) => Ok(None),
+            Err(error) => Err(of_library(error)),
+        }
+    }
+
+    pub(crate) async fn job_list(
+        &self,
+        filter: JobFilter,
+        page: Page<TenantJobId>,
+    ) -> Result<Vec<TenantJob>, Error> {
+        let filter = Filter {
+            state: filter.state.and_then(|state| state.as_str().parse().ok()),
+            tenant_id: Some(filter.tenant.to_string()),
+            after: page.after.map(|id| id.to_string()),
+            limit: page.limit,
+            ..Filter::default()
+        };
+        let found = self.jobs.find(&filter).await.map_err(of_library)?;
+        found.iter().map(shown).collect()
+    }
+}
+
+pub(crate) fn of_library(error: slipway_tenants::Error) -> Error {
+    match error {
+        slipway_tenants::Error::Unavailable(text) => Error::Unavailable(text),
+        error => Error::Internal(error.to_string()),
+    }
+}
+
+/// A job as it is shown. One that somebody else inserted has other ids, and is not ours.
+fn shown(job: &Job) -> Result<TenantJob, Error> {
+    let foreign = || Error::Internal(format!("job `{}` is none of ours", job.id));
+    let id = |text: &str| text.parse::<TenantJobId>().map_err(|_| foreign());
+    let line = |entry: &slipway_tenants::HistoryEntry| JobLine {
+        from: entry.from.clone(),
+        to: entry.to.clone(),
+        at: Timestamp::from_micros(entry.at),
+        worker: entry.worker.clone(),
+        error: entry.error.clone(),
+    };
+    Ok(TenantJob {
+        id: id(&job.id)?,
+        tenant_id: job.tenant_id.parse::<TenantId>().map_err(|_| foreign())?,
+        state: JobState::parse(job.state.as_str()).ok_or_else(foreign)?,
+        attempts: job.attempts,
+        last_error: job.last_error.clone(),
+        retry_of: job.retry_of.as_deref().map(id).transpose()?,
+        step_attempts: job.step_attempts,
+        not_before: job.not_before.map(stamp),
+        worker: job.claimed_by.clone().filter(|_| job.is_leased),
+        claim_token: job.claim_token,
+        made: job.made.clone().unwrap_or_default(),
+        leaked: job.leaked.clone(),
+        history: job.history.iter().map(line).collect(),
+        paused: job.paused.clone(),
+        cancelled: job.cancelled.clone(),
+        created_at: stamp(job.created_at),
+        updated_at: stamp(job.updated_at),
+    })
+}
+
+fn stamp(time: SystemTime) -> Timestamp {
+    let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    Timestamp::from_micros(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
+}

@@ -1,0 +1,276 @@
+//! What holds on both engines: from the first step to the proof that all is gone.
+
+use slipway_tenants::targets::{DifferenceKind, Engine, Fence, NameError, TenantNames, Work};
+use slipway_tenants::{Error, Outcome};
+
+use super::site::{Notes, Site, sites, work};
+
+async fn made(site: &Site, tenant: &str) -> Notes {
+    let (target, names, notes) = (site.target().await, site.names(tenant), Notes::default());
+    let work = work(&names, (1, 1), &notes);
+    target.create_schema(&work).await.expect("a schema");
+    target.create_role(&work).await.expect("a role");
+    target.migrate(&work).await.expect("tables");
+    target.seed(&work).await.expect("rows");
+    notes
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_makes_a_tenant_with_exactly_its_objects() {
+    for site in sites("makes").await {
+        site.usual_files();
+        for tenant in ["acme", "user", "Upper-Case_1"] {
+            let job = format!("create-{tenant}");
+            assert_eq!(site.provision(&job, tenant).await, Ok(Outcome::Ready), "{tenant}");
+            assert_eq!(site.store.get(&job).await.expect("the job").metadata["version"], "1.1");
+            assert_eq!(site.numbers(tenant, "SELECT count(*) FROM orders").await, [1]);
+            let rows = "SELECT count(*) FROM slipway_migrations WHERE status = 'done'";
+            assert_eq!(site.numbers(tenant, rows).await, [3]);
+            let made = site.store.get(&job).await.expect("the job").made.expect("a record");
+            assert_eq!(made, site.names(tenant).objects());
+            let drift = site.target().await.drift(&site.names(tenant), true).await.expect("drift");
+            assert_eq!(drift.differences, []);
+        }
+    }
+}
+
+/// Whatever a tenant, a prefix or a version is called, it is a name or a refusal, never SQL.
+#[tokio::test(flavor = "multi_thread")]
+async fn injections_are_refused_or_quoted() {
+    for mut site in sites("injections").await {
+        site.usual_files();
+        assert_eq!(site.provision("fine", "acme").await, Ok(Outcome::Ready));
+        for tenant in ["x\"; DROP SCHEMA acme CASCADE; --", "x'; SELECT 1; --", "../acme", "a b"] {
+            let refused = TenantNames::of(&site.settings, tenant);
+            assert!(matches!(refused, Err(NameError::Letters { .. })), "{tenant}: {refused:?}");
+            let ended = site.provision(&format!("job {tenant}"), tenant).await;
+            assert!(matches!(ended, Err(Error::JobFailed { .. })), "{ended:?}");
+        }
+        let (target, names) = (site.target().await, site.names("acme"));
+        let notes = Notes::default();
+        let later = work(&names, (9, 1), &notes);
+        for object in
+            ["schema x\"; DROP TABLE orders; --", "schema public", "role postgres", "file ../../x"]
+        {
+            let error = target.remove(&later, object).await.unwrap_err();
+            assert!(!error.is_transient && error.message.contains("left alone"), "{error:?}");
+        }
+        let version = "1'; DROP TABLE orders; --";
+        let repair = slipway_tenants::targets::Repair::Applied;
+        assert!(target.repair(&later, version, repair).await.is_err());
+        site.seed("b'; DROP TABLE orders; --.sql", "INSERT INTO orders VALUES (2, 'b')");
+        target.seed(&later).await.expect("a name of a file is only a text");
+        assert_eq!(site.number("acme", "SELECT count(*) FROM orders").await, 2);
+        site.settings.prefix = "x\"; --".to_owned();
+        let opened = slipway_tenants::targets::open(
+            &site.settings,
+            &slipway_tenants::targets::LocalResolver,
+        );
+        assert!(opened.await.unwrap_err().message.contains("prefix"));
+    }
+}
+
+/// Something that exists is never adopted, and never removed by the cleanup of a job.
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_existing_is_taken_over() {
+    for site in sites("existing").await {
+        site.usual_files();
+        let names = site.names("acme");
+        match &site.database {
+            Some(database) => {
+                database.execute(&[&format!("CREATE SCHEMA \"{}\"", names.schema())]).await;
+            }
+            None => {
+                std::fs::create_dir_all(site.file("acme").parent().expect("one")).expect("one");
+                std::fs::write(site.file("acme"), "precious").expect("a file");
+            }
+        }
+        let before = site.objects("acme").await;
+        let Err(Error::JobFailed { last_error, .. }) = site.provision("j", "acme").await else {
+            panic!("it was adopted");
+        };
+        assert!(last_error.contains(names.schema()) && last_error.contains("taken over"));
+        assert_eq!(site.objects("acme").await, before);
+        assert!(site.store.get("j").await.expect("the job").leaked.is_empty());
+    }
+}
+
+/// Two tenants whose names come to the same schema do not meet in it, and a new job does not
+/// adopt what an earlier one made.
+#[tokio::test(flavor = "multi_thread")]
+async fn another_tenant_and_another_job_are_refused() {
+    for site in sites("another").await {
+        site.usual_files();
+        let first = made(&site, "a-b").await;
+        let (target, same) = (site.target().await, site.names("a_b"));
+        let notes = Notes::default();
+        let error = target.create_schema(&work(&same, (2, 1), &notes)).await.unwrap_err();
+        assert!(!error.is_transient, "{error:?}");
+        let names = site.names("a-b");
+        let error = target.create_schema(&work(&names, (2, 1), &notes)).await.unwrap_err();
+        assert!(!error.is_transient && error.message.contains("another job"), "{error:?}");
+        assert_eq!(notes.made(), [""; 0]);
+        target.destroy(&work(&same, (9, 9), &notes)).await.unwrap_err();
+        assert_eq!(site.number("a-b", "SELECT count(*) FROM orders").await, 1);
+        // Gone, the name is free for the other.
+        target.destroy(&work(&names, (3, 1), &first)).await.expect("gone");
+        target.create_schema(&work(&same, (1, 1), &notes)).await.expect("made");
+        assert!(target.create_schema(&work(&names, (4, 1), &first)).await.is_err());
+    }
+}
+
+/// A worker that was paused beyond its lease wakes up and changes nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lower_fence_changes_nothing() {
+    for site in sites("fence").await {
+        site.usual_files();
+        let notes = made(&site, "acme").await;
+        let (target, names) = (site.target().await, site.names("acme"));
+        target.migrate(&work(&names, (2, 5), &notes)).await.expect("nothing is owed");
+        assert_eq!(target.fence(&names).await, Ok(Some(Fence { work: 2, token: 5 })));
+        site.migration("V9__late.sql", "CREATE TABLE late (id int)");
+        site.seed("z.sql", "INSERT INTO orders VALUES (9, 'late')");
+        let objects = site.objects("acme").await;
+        for fence in [(2, 4), (1, 99)] {
+            let late = work(&names, fence, &notes);
+            let mut errors = vec![
+                target.create_schema(&late).await.unwrap_err(),
+                target.migrate(&late).await.unwrap_err(),
+                target.seed(&late).await.unwrap_err(),
+                target.close(&late).await.unwrap_err(),
+                target.reopen(&late).await.unwrap_err(),
+                target.destroy(&late).await.unwrap_err(),
+                target
+                    .repair(&late, "1", slipway_tenants::targets::Repair::Applied)
+                    .await
+                    .unwrap_err(),
+            ];
+            if site.settings.engine == Engine::Postgres {
+                errors.push(target.create_role(&late).await.unwrap_err());
+            }
+            for object in names.objects() {
+                errors.push(target.remove(&late, &object).await.unwrap_err());
+            }
+            for error in errors {
+                assert!(error.is_transient && error.message.contains("ahead"), "{error:?}");
+            }
+        }
+        assert_eq!(site.objects("acme").await, objects);
+        assert_eq!(site.number("acme", "SELECT count(*) FROM orders").await, 1);
+        assert_eq!(target.fence(&names).await, Ok(Some(Fence { work: 2, token: 5 })));
+        // Also when the tenant is gone: a late worker does not make it again.
+        target.destroy(&work(&names, (3, 1), &notes)).await.expect("gone");
+        assert_eq!(site.objects("acme").await, [""; 0]);
+        let late = target.create_schema(&work(&names, (2, 6), &notes)).await.unwrap_err();
+        assert!(late.message.contains("ahead"), "{late:?}");
+        assert_eq!(site.objects("acme").await, [""; 0]);
+        target.create_schema(&work(&names, (4, 1), &notes)).await.expect("a new tenant");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tenant_is_closed_reopened_and_destroyed() {
+    for site in sites("close").await {
+        site.usual_files();
+        let notes = made(&site, "acme").await;
+        let (target, names) = (site.target().await, site.names("acme"));
+        let fenced = |token| work(&names, (2, token), &notes);
+        for token in [1, 2] {
+            target.close(&fenced(token)).await.expect("closed, however often");
+        }
+        for error in [
+            target.migrate(&fenced(3)).await.unwrap_err(),
+            target.seed(&fenced(3)).await.unwrap_err(),
+            target
+                .create_schema(&Work { journal: &Notes::default(), ..fenced(3) })
+                .await
+                .unwrap_err(),
+        ] {
+            assert!(!error.is_transient, "{error:?}");
+        }
+        assert_eq!(target.fence(&names).await.expect("a fence").expect("one").work, 2);
+        for token in [4, 5] {
+            target.reopen(&fenced(token)).await.expect("open, however often");
+        }
+        assert_eq!(site.number("acme", "SELECT count(*) FROM orders").await, 1);
+        assert_eq!(target.drift(&names, false).await.expect("drift").differences, []);
+        target.close(&fenced(6)).await.expect("closed");
+        for token in [7, 8] {
+            target.destroy(&fenced(token)).await.expect("gone, however often");
+        }
+        assert_eq!((site.objects("acme").await, notes.made()), (vec![], vec![]));
+        let drift = target.drift(&names, false).await.expect("drift");
+        assert_eq!(drift.differences[0].kind, DifferenceKind::Object);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn drift_is_found() {
+    for site in sites("drift").await {
+        site.usual_files();
+        let _notes = made(&site, "acme").await;
+        let (target, names) = (site.target().await, site.names("acme"));
+        site.migration("V1__orders.sql", "CREATE TABLE orders (id integer PRIMARY KEY);");
+        site.migration("V3__new.sql", "CREATE TABLE fresh (id int)");
+        site.seed("a.sql", "SELECT 1");
+        let found = |deep| {
+            let (target, names) = (target.clone(), names.clone());
+            async move {
+                let drift = target.drift(&names, deep).await.expect("drift");
+                let line = |d: &slipway_tenants::targets::Difference| {
+                    format!("{:?} {}: {}", d.kind, d.object, d.found)
+                };
+                drift.differences.iter().map(line).collect::<Vec<_>>()
+            }
+        };
+        let ledger = [
+            "Ledger V1__orders.sql: changed afterwards",
+            "Ledger V3__new.sql: not applied",
+            "Ledger a.sql: changed afterwards",
+        ];
+        assert_eq!(found(false).await, ledger);
+        // What somebody did by hand.
+        let schema = names.schema();
+        match &site.database {
+            Some(database) => {
+                let (migrator, runtime) = (names.migrator(), names.runtime());
+                database
+                    .execute(&[
+                        &format!("CREATE TABLE \"{schema}\".by_hand (id int)"),
+                        &format!("DROP INDEX \"{schema}\".items_orders"),
+                        &format!("GRANT CREATE ON SCHEMA \"{schema}\" TO \"{runtime}\""),
+                        &format!("REVOKE DELETE ON \"{schema}\".orders FROM \"{runtime}\""),
+                        &format!("ALTER ROLE \"{migrator}\" CREATEDB"),
+                    ])
+                    .await;
+                let found = found(true).await;
+                for expected in [
+                    "Owner table by_hand: postgres",
+                    &format!("Grant schema {schema}: CREATE for {runtime}"),
+                    &format!("Grant table orders: no DELETE for {runtime}"),
+                    &format!("Object role {migrator}: SUPERUSER, CREATE… or the like"),
+                    "Structure column orders.note: text",
+                    "Structure column fresh.id: not there",
+                    "Structure column by_hand.id: integer",
+                    "Structure index items_orders: not there",
+                ] {
+                    assert!(found.iter().any(|line| line == expected), "{expected}: {found:#?}");
+                }
+                let left = "SELECT (SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'slipway_drift%') \
+                            + (SELECT count(*) FROM pg_roles WHERE rolname LIKE 'slipway_drift%') \
+                            + (SELECT count(*) FROM slipway_tenants.ledger WHERE tenant LIKE 'slipway%')";
+                assert_eq!(site.numbers("acme", left).await, [0], "the temporary tenant is gone");
+            }
+            None => {
+                site.numbers("acme", "DROP INDEX items_orders").await;
+                let found = found(true).await;
+                let structure = [
+                    "Structure column fresh.id: not there",
+                    "Structure column orders.note: TEXT",
+                    "Structure index items_orders: not there",
+                ];
+                assert_eq!(found[3..], structure);
+            }
+        }
+    }
+}
