@@ -51,7 +51,10 @@ impl fmt::Debug for JobLoop {
 /// What a claim takes: its jobs are one piece of work, and each takes a slot.
 #[derive(Debug)]
 pub enum Claimed {
-    Jobs { partition: String, jobs: ClaimedJobs },
+    Jobs {
+        partition: String,
+        jobs: ClaimedJobs,
+    },
     /// The slot of another job of the same claim.
     Slot,
 }
@@ -76,7 +79,12 @@ impl JobLoop {
             ..Options::default()
         };
         let builder = Executor::builder().store(Arc::clone(&jobs)).steps(steps).options(options);
-        Ok(Self { executor: builder.build()?, jobs, cancel: Cancel::new(), under_way: Mutex::default() })
+        Ok(Self {
+            executor: builder.build()?,
+            jobs,
+            cancel: Cancel::new(),
+            under_way: Mutex::default(),
+        })
     }
 
     fn under_way(&self) -> MutexGuard<'_, HashMap<String, u32>> {
@@ -92,7 +100,8 @@ impl JobLoop {
         };
         let open = due.iter().filter(|partition| of_profile(partition) < OF_PROFILE);
         // The first of equals is due for longest.
-        let chosen = open.min_by_key(|partition| under_way.get(*partition).copied().unwrap_or(0))?;
+        let chosen =
+            open.min_by_key(|partition| under_way.get(*partition).copied().unwrap_or(0))?;
         let share = u32::try_from(due.len()).map_or(1, |due| (limit / due).max(1));
         Some((chosen.clone(), share.min(OF_PROFILE - of_profile(chosen))))
     }
@@ -184,7 +193,9 @@ impl Pause for Freeze {
     async fn permit(&self, _: &Job, _: Step) -> Result<Permit, String> {
         match self.permits.enter(&self.stores).await {
             Ok(Ok(permit)) => Ok(Permit::with(permit)),
-            Ok(Err(Mode::Frozen(freeze))) => Err(format!("a freeze is in force until {}", freeze.until)),
+            Ok(Err(Mode::Frozen(freeze))) => {
+                Err(format!("a freeze is in force until {}", freeze.until))
+            }
             Ok(Err(_)) => Err("the installation only observes".to_owned()),
             Err(error) => Err(format!("the mode cannot be read: {error}")),
         }

@@ -146,7 +146,7 @@ closed_set!(
         /// The settings of a profile cannot be used.
         TenantProfileInvalid => "tenant_profile_invalid",
         TenantNotFound => "tenant_not_found",
-        TenantJobNotFound => "tenant_job_not_found",
+        TenantJobNotFound => "job_not_found",
         /// A job of the tenant has not ended.
         TenantBusy => "tenant_busy",
         /// The tenant is there already.

@@ -15,8 +15,8 @@ use crate::deletion;
 use crate::fleet;
 use crate::ids::{EventId, ProjectId, Revision};
 use crate::rollouts;
-use crate::tenants;
 use crate::subject::Subject;
+use crate::tenants;
 use crate::time::Timestamp;
 
 /// A discriminator: the family of a room, and a name in it.

@@ -128,7 +128,7 @@ impl Error {
             Self::SigningKey { .. } => "signing_key_unusable",
             Self::Seed(_) => "internal",
             Self::StoppedTwice => "stopped_at_once",
-            Self::Tenants(_) => "tenants_unusable",
+            Self::Tenants(_) | Self::Store(OpenError::Jobs(_)) => "tenants_unusable",
             Self::Client(_) => "usage",
         }
     }

@@ -81,8 +81,8 @@ impl Targets {
         if let Some(found) = found {
             return Ok(found);
         }
-        let settings = parse(&profile.settings)
-            .map_err(|refusal| StepError::permanent(refusal.message))?;
+        let settings =
+            parse(&profile.settings).map_err(|refusal| StepError::permanent(refusal.message))?;
         let target = open(&settings, &LocalResolver).await?;
         let opened = Opened { revision: profile.revision, target, settings: Arc::new(settings) };
         let mut all = self.opened.lock().unwrap_or_else(PoisonError::into_inner);

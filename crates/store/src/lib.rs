@@ -37,7 +37,7 @@ mod migration_tests;
 #[cfg(test)]
 mod table_tests;
 #[cfg(test)]
-mod tenant_tests;
+mod tenants;
 
 pub use backup::{
     BackupError, Beside, Manifest, backup, backup_check, checkpoint, database_file, restore_prepare,

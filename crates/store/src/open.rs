@@ -15,9 +15,7 @@ pub async fn open(config: StoreConfig) -> Result<Stores, OpenError> {
 }
 
 /// The same, and the jobs of tenants, which the library claims and writes.
-pub async fn open_with_jobs(
-    config: StoreConfig,
-) -> Result<(Stores, Arc<dyn JobStore>), OpenError> {
+pub async fn open_with_jobs(config: StoreConfig) -> Result<(Stores, Arc<dyn JobStore>), OpenError> {
     match config.target()? {
         Target::Sqlite(file) => {
             let backend = sqlite::Backend::open(&file, config.statement_limit).await?;

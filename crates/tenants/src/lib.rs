@@ -61,10 +61,15 @@
 //!   tenant's ([`Error::TenantMismatch`]). A second job is refused while one is unfinished
 //!   ([`Error::TenantBusy`]), while the tenant is ready ([`Error::TenantReady`], until
 //!   [`Control::Decommission`]), and while a failed one left something behind
-//!   ([`Error::TenantLeaks`]).
+//!   ([`Error::TenantLeaks`]). A restored tenant is ready again ([`Control::Recommission`]) only
+//!   if no other job took its name meanwhile.
 //! - **An error destroys nothing by chance.** A [`StepError::transient`] parks the job with
 //!   backoff; any other error is tried once and leads to cleanup. Cleanup is given what this
 //!   job recorded before it made it, has three tries, and leaves a leak record of the rest.
+//!   A database that is away or full makes a job wait. An edge that it refuses for good, such
+//!   as by its sink, parks the job until somebody resumes it.
+//! - **Nothing is tried for ever.** A step in which worker after worker dies counts as failed
+//!   ([`Options::lost_claims`]); a pause that does not answer is a no.
 //! - **No secret is stored.** [`Metadata`] refuses what looks like one; errors are redacted and
 //!   bounded.
 //! - **The table stays open to others.** Its eight documented columns keep their names and types,

@@ -34,7 +34,9 @@ pub struct Options {
     pub permit_limit: Duration,
     /// How long a job is parked while everything is paused.
     pub pause_poll: Duration,
-    /// Sets of changes that are written at the same time.
+    /// Sets of changes that are written at the same time; fewer than the store has connections,
+    /// since claims and heartbeats need some. While one set is flushed to the disk another one
+    /// is computed.
     pub writers: usize,
     pub pause: Option<Arc<dyn Pause>>,
 }
@@ -52,7 +54,7 @@ impl Default for Options {
             backoff: Backoff { base: Duration::from_secs(1), max: Duration::from_secs(300) },
             permit_limit: Duration::from_secs(10),
             pause_poll: Duration::from_secs(15),
-            writers: 2,
+            writers: 4,
             pause: None,
         }
     }

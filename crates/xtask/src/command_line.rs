@@ -29,6 +29,9 @@ The chores of a contributor.
                                  an operation unless said; it comes from PyPI
   cargo xtask soak [OPTION...]   real control planes under a random schedule of
                                  requests and faults; `soak --help` has the options
+  cargo xtask soak tenants [SECONDS [SEED]]
+                                 kills and pauses workers on tenant jobs, 600 s unless
+                                 said, on both databases
   cargo xtask bench apply|broker|crossplane|deletion|enrol|fleet|freeze|lists|tenants [--quick]
                                  the figures of documents from files, of the
                                  resource loop, of composites on a real API server,

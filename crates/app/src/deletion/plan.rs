@@ -23,8 +23,7 @@ use slipway_core::fleet::generator::Generator;
 use slipway_core::fleet::stack::Stack;
 use slipway_core::fleet::template::Template;
 use slipway_core::ids::{
-    AgentId, CloudCredentialId, GeneratorId, PlanId, ResourceId, StackId, TemplateId,
-    TenantId,
+    AgentId, CloudCredentialId, GeneratorId, PlanId, ResourceId, StackId, TemplateId, TenantId,
 };
 use slipway_core::kind::Kind;
 use slipway_core::nearest::not_one_of;

@@ -15,8 +15,7 @@ use uuid::Uuid;
 
 use super::{
     AccessStore, BrokerStore, CatalogStore, DeletionStore, EventStore, FilesStore, FleetStore,
-    KindStore, NodeStore, OperationsStore, PlacementStore, RolloutStore,
-    TenantStore,
+    KindStore, NodeStore, OperationsStore, PlacementStore, RolloutStore, TenantStore,
 };
 use crate::kind::StoredKind;
 

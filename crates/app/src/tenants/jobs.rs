@@ -19,8 +19,8 @@ pub async fn list(
     state: Option<&str>,
     page: Page<TenantJobId>,
 ) -> Result<Vec<TenantJob>, Error> {
-    let tenant = tenants::fetch(context, caller, tenant, true).await?.id;
     let state = state.map(|text| JobState::parse_field("state", text)).transpose()?;
+    let tenant = tenants::fetch(context, caller, tenant, true).await?.id;
     Ok(context.stores.tenants.tenant_job_list(JobFilter { tenant, state }, page).await?)
 }
 

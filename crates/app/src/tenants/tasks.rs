@@ -18,9 +18,9 @@ use tokio::time::timeout;
 
 use super::port::TenantKey;
 use super::tenants::profile_of;
+use crate::Context;
 use crate::permits::Permits;
 use crate::ports::store::Error;
-use crate::Context;
 
 /// How long a try may take, and when another one may begin: a little later.
 const DEADLINE: Duration = Duration::from_secs(9 * 60);
@@ -109,7 +109,8 @@ impl Tasks {
         let store = self.context.stores.kind::<Tenant>();
         store.decide(&TenantKey::Kept(tenant.id), &mut rule).await?;
         if let Some(deletion) = tenant.deletion_id {
-            let mut rule = |snapshot: &DeletionSnapshot| Ok(request::advance(snapshot, &self.actor));
+            let mut rule =
+                |snapshot: &DeletionSnapshot| Ok(request::advance(snapshot, &self.actor));
             match self.context.stores.deletion.deletion_decide(deletion, &mut rule).await {
                 // The loop over deletions finds it by itself.
                 Err(Error::Refused(refusal)) if refusal.kind == ErrorKind::RevisionStale => {}

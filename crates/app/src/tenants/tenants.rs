@@ -202,12 +202,14 @@ pub async fn drift(
 ) -> Result<Value, Error> {
     let tenant = fetch(context, caller, id, false).await?;
     if tenant.state != JobState::Ready || tenant.closed {
-        let message = format!("tenant `{}` is not ready, so there is nothing to compare", tenant.name);
+        let message =
+            format!("tenant `{}` is not ready, so there is nothing to compare", tenant.name);
         return Err(Refusal::new(ErrorKind::TenantBusy, message).into());
     }
     let profile = profile_of(context, &tenant).await?;
     context.tenants.drift(&profile, &tenant, deep).await.map_err(|error| {
-        Refusal::new(ErrorKind::Unavailable, format!("the target cannot be compared: {error}")).into()
+        Refusal::new(ErrorKind::Unavailable, format!("the target cannot be compared: {error}"))
+            .into()
     })
 }
 
@@ -215,6 +217,7 @@ pub async fn drift(
 pub(crate) async fn profile_of(context: &Context, tenant: &Tenant) -> Result<TenantProfile, Error> {
     let id = tenant.profile_id.to_string();
     let found = context.stores.kind::<TenantProfile>().fetch(&id, true).await?;
-    let missing = || Refusal::new(ErrorKind::TenantProfileNotFound, format!("profile {id} is gone"));
+    let missing =
+        || Refusal::new(ErrorKind::TenantProfileNotFound, format!("profile {id} is gone"));
     Ok(found.ok_or_else(missing)?)
 }

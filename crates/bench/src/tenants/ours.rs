@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use slipway_tenants::{
     Cancel, ClaimFrom, EdgeSink, Executor, JobStore, NewJob, Options, Outcome, PostgresStore,
@@ -10,6 +10,7 @@ use slipway_tenants::{
 };
 use slipway_testkit::postgres::{Postgres, TestDatabase};
 use sqlx::postgres::{PgPool, PgPoolOptions};
+use tokio::sync::Notify;
 
 use super::{CONNECTIONS, sink};
 
@@ -19,8 +20,14 @@ const CLAIMED: u32 = 512;
 /// Batches of jobs that are on their way at the same time.
 const BATCHES: usize = 4;
 
-/// Jobs that one call inserts.
-const INSERTED: usize = 512;
+/// Sets that are written at the same time; two connections are left for claims and insertions.
+const WRITERS: usize = 6;
+
+/// Jobs that one call inserts; two calls insert at the same time.
+const INSERTED: usize = 256;
+
+/// Between two claims when nothing was due.
+const LONGEST_WAIT: Duration = Duration::from_millis(10);
 
 pub(super) struct Ours {
     pub(super) store: Arc<dyn JobStore>,
@@ -66,20 +73,24 @@ impl Ours {
         let first = self.next.fetch_add(jobs, Ordering::Relaxed);
         let name = |n: u32| NewJob::new(format!("job-{n}"), format!("tenant-{n}"));
         let new: Vec<_> = (first..first + jobs).map(name).collect();
-        let inserts = async {
-            for set in new.chunks(INSERTED) {
+        let (left, inserted) = (AtomicU32::new(jobs), Notify::new());
+        let insert = async |part: &[NewJob]| {
+            for set in part.chunks(INSERTED) {
                 for answer in self.store.upsert_many(set).await {
                     answer?;
                 }
+                inserted.notify_waiters();
             }
             anyhow::Ok(())
         };
-        let left = AtomicU32::new(jobs);
         let dispatch = async || {
             while left.load(Ordering::Relaxed) > 0 {
+                // Before the claim, so that no insertion after it is missed.
+                let more = inserted.notified();
                 let claimed = executor.claim(ClaimFrom::Partition(""), CLAIMED).await?;
                 if claimed.jobs.is_empty() {
-                    tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+                    // Nobody announces that the last job has ended.
+                    let _ = tokio::time::timeout(LONGEST_WAIT, more).await;
                 }
                 for (id, outcome) in executor.work(claimed, &Cancel::new()).await {
                     anyhow::ensure!(outcome? == Outcome::Ready, "{id} is not ready");
@@ -88,8 +99,10 @@ impl Ours {
             }
             anyhow::Ok(())
         };
+        let half = new.len() / 2;
+        let inserts = [insert(&new[..half]), insert(&new[half..])];
         let batches = futures::future::try_join_all((0..BATCHES).map(|_| dispatch()));
-        tokio::try_join!(inserts, batches)?;
+        tokio::try_join!(futures::future::try_join_all(inserts), batches)?;
         Ok(())
     }
 
@@ -110,6 +123,7 @@ impl Ours {
 }
 
 pub(super) fn mk_executor(store: &Arc<dyn JobStore>, steps: Steps) -> anyhow::Result<Executor> {
+    let options = Options { writers: WRITERS, ..Options::default() };
     let builder = Executor::builder().store(Arc::clone(store)).steps(steps);
-    Ok(builder.options(Options::default()).build()?)
+    Ok(builder.options(options).build()?)
 }

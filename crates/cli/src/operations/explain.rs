@@ -102,7 +102,11 @@ pub(crate) async fn resource(
     explain(session, ExplainedKind::Resource, &id).await
 }
 
-pub(crate) async fn explain(session: &mut Session<'_>, kind: ExplainedKind, id: &str) -> Result<(), Error> {
+pub(crate) async fn explain(
+    session: &mut Session<'_>,
+    kind: ExplainedKind,
+    id: &str,
+) -> Result<(), Error> {
     let explanation: Explanation = session.client.get(&["explain", kind.as_str(), id]).await?;
     show(session, &explanation)
 }

@@ -9,8 +9,8 @@ use slipway_core::tenants::job::JobState;
 use slipway_wire::deletion::{Deletion, Restore, RestoreDeletion};
 use slipway_wire::rollouts::{Rollout, RolloutStrategy};
 use slipway_wire::tenants::{
-    MigrateTenants, ProvisionTenant, RetriedTenants, RetryTenants, Tenant, TenantDifference, TenantDrift,
-    TenantJob, TenantJobLine,
+    MigrateTenants, ProvisionTenant, RetriedTenants, RetryTenants, Tenant, TenantDifference,
+    TenantDrift, TenantJob, TenantJobLine,
 };
 
 use crate::arguments::{
@@ -320,7 +320,7 @@ pub(crate) async fn run(session: &mut Session<'_>, command: TenantCommand) -> Re
         TenantCommand::History { reference, job } => {
             let job = match job {
                 Some(job) => job,
-                None => kept(session, &reference).await?.job_id,
+                None => with_deleted(session, &reference).await?.job_id,
             };
             let job: TenantJob = session.client.get(&["tenant-jobs", &job]).await?;
             session.show_all(&job.history, "edge");
@@ -366,7 +366,7 @@ pub(crate) async fn run(session: &mut Session<'_>, command: TenantCommand) -> Re
             session.delete::<Tenant>("the tenant", arguments).await
         }
         TenantCommand::Restore { reference, rename, reason } => {
-            let tenant = kept(session, &reference).await?;
+            let tenant = with_deleted(session, &reference).await?;
             let Some(deletion) = tenant.deletion_id else {
                 let name = tenant.name;
                 return Err(Error::Usage(format!("tenant `{name}` is not decommissioned")));
@@ -380,7 +380,7 @@ pub(crate) async fn run(session: &mut Session<'_>, command: TenantCommand) -> Re
 }
 
 /// The tenant, decommissioned or not.
-async fn kept(session: &Session<'_>, reference: &str) -> Result<Tenant, Error> {
+async fn with_deleted(session: &Session<'_>, reference: &str) -> Result<Tenant, Error> {
     let wanted = Listing::default().show_deleted(true);
     session.client.get_where(&[Tenant::PATH, reference], wanted).await
 }
@@ -424,7 +424,8 @@ async fn finish(
             }
             let job: TenantJob = session.client.get(&["tenant-jobs", &found.job_id]).await?;
             let error = job.history.iter().rev().find_map(|line| line.error.clone());
-            let reason = error.or(job.last_error).unwrap_or_else(|| "no reason is known".to_owned());
+            let reason =
+                error.or(job.last_error).unwrap_or_else(|| "no reason is known".to_owned());
             return Err(Error::TenantFailed { name: found.name, reason });
         }
         if waited >= timeout {

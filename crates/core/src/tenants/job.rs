@@ -242,7 +242,7 @@ mod tests {
             project: None,
             profile: None,
             tenant: Some(mk_tenant(state)),
-            is_held: false,
+            is_taken: false,
         };
         for state in JobState::ALL.iter().copied().filter(|state| *state != JobState::Failed) {
             let refusal = retry(&snapshot(state), job, Expected::Any, &mk_actor()).unwrap_err();

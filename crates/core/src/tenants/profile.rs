@@ -153,8 +153,7 @@ mod tests {
 
     #[test]
     fn a_profile_with_tenants_stays_where_it_is_and_cannot_go() {
-        let there =
-            ProfileSnapshot { now: at(1_000), profile: Some(mk_profile()), tenants: 2 };
+        let there = ProfileSnapshot { now: at(1_000), profile: Some(mk_profile()), tenants: 2 };
         let moved = json!({ "engine": "sqlite", "prefix": "other_" });
         let refused = |settings: &Value, snapshot: &ProfileSnapshot| {
             update(snapshot, None, Some(settings), Expected::Any, &mk_actor())

@@ -64,7 +64,7 @@ pub struct TenantSnapshot {
     /// The addressed tenant, or the one that has the requested name.
     pub tenant: Option<Tenant>,
     /// Whether a tenant of the profile has the requested name on the target.
-    pub is_held: bool,
+    pub is_taken: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -81,7 +81,8 @@ pub fn provision(
     actor: &Actor,
 ) -> Result<Commit, Refusal> {
     let Some(project_id) = snapshot.project else {
-        return Err(unknown(ErrorKind::ProjectNotFound, "project").at("project"));
+        // The path names it.
+        return Err(unknown(ErrorKind::ProjectNotFound, "project"));
     };
     if let Some(tenant) = &snapshot.tenant {
         return Err(exists(tenant));
@@ -95,7 +96,7 @@ pub fn provision(
         project_id,
         profile_id,
         name: new.name.clone(),
-        target_name: target_name(new, snapshot.is_held),
+        target_name: target_name(new, snapshot.is_taken),
         state: JobState::Pending,
         job_id: new.job_id,
         work: 1,
@@ -140,8 +141,8 @@ pub(crate) const fn job_of(tenant: &Tenant, retry_of: Option<TenantJobId>) -> Ne
 
 /// Its name, unless somebody has it there: another project's tenant, or one that was deleted
 /// and is kept. Then with an end of its id, which nobody else has.
-fn target_name(new: &NewTenant, is_held: bool) -> String {
-    if !is_held {
+fn target_name(new: &NewTenant, is_taken: bool) -> String {
+    if !is_taken {
         return new.name.to_string();
     }
     let id = new.id.as_uuid().simple().to_string();
@@ -237,7 +238,7 @@ mod tests {
             project: Some(tenant.project_id),
             profile: Some(tenant.profile_id),
             tenant: None,
-            is_held: false,
+            is_taken: false,
         }
     }
 
@@ -278,7 +279,7 @@ mod tests {
 
     #[test]
     fn a_name_that_is_held_on_the_target_gets_an_end_of_its_own() {
-        let held = TenantSnapshot { is_held: true, ..free() };
+        let held = TenantSnapshot { is_taken: true, ..free() };
         let commit = provision(&held, &new(), &mk_actor()).unwrap();
         let Write::Tenants(write) = &commit.writes[0] else { panic!("{commit:?}") };
         let TenantsWrite::TenantInsert(tenant) = &**write else { panic!("{write:?}") };

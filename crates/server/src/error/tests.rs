@@ -232,6 +232,7 @@ fn what_is_addressed_is_404_and_what_is_named_is_422() {
         ErrorKind::StackNotFound,
         ErrorKind::TemplateNotFound,
         ErrorKind::AgentNotFound,
+        ErrorKind::TenantProfileNotFound,
     ];
     for kind in ErrorKind::ALL {
         let addressed = Rejection::from(Refusal::new(*kind, "x")).status();

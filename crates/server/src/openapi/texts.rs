@@ -151,7 +151,8 @@ fn format(property: &str) -> Option<&'static str> {
         || ["at", "since", "until", "counts_from", "deadline", "last_heartbeat", "timestamp", "ts"]
             .contains(&property);
     // The caller may choose the correlation id.
-    let is_id = (["id", "used_by", "under_way"].contains(&property) || property.ends_with("_id"))
+    let is_id = (["id", "retry_of", "used_by", "under_way"].contains(&property)
+        || property.ends_with("_id"))
         && property != "correlation_id";
     match (is_time, is_id) {
         (true, _) => Some("date-time"),

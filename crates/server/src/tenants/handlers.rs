@@ -4,8 +4,9 @@ use axum::Json;
 use axum::http::StatusCode;
 use slipway_app::ports::Listed;
 use slipway_app::ports::store::Page;
-use slipway_app::tenants::tenants::{self, ListTenants};
 use slipway_app::tenants::jobs;
+use slipway_app::tenants::tenants::{self, ListTenants};
+use slipway_core::catalog::project::Project;
 use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::ids::{TenantId, TenantJobId};
 use slipway_core::tenants::{job, tenant};
@@ -41,6 +42,8 @@ pub(super) async fn list(call: Call) -> Answered {
 }
 
 pub(super) async fn list_in(call: Call, Segments([project]): Segments<1>) -> Answered {
+    // What the path names is not there, rather than a filter at fault.
+    slipway_app::kind::fetch::<Project>(&call.context, &call.caller, &project, false).await?;
     listed(&call, Some(&project)).await
 }
 

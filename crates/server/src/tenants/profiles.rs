@@ -8,7 +8,8 @@ use slipway_wire::tenants::{
 };
 
 use crate::request::{
-    Answered, Body, Call, Creation, Documented, IfMatch, Made, Referring, Segments, Shown, kind, text,
+    Answered, Body, Call, Creation, Documented, IfMatch, Made, Referring, Segments, Shown, kind,
+    text,
 };
 use crate::rollouts;
 

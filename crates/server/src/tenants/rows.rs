@@ -5,8 +5,8 @@ use slipway_core::tenants::profile;
 use slipway_wire::deletion::Deletion;
 use slipway_wire::rollouts::Rollout;
 use slipway_wire::tenants::{
-    CreateTenantProfile, MigrateTenants, ProvisionTenant, RetriedTenants, RetryTenants, Tenant, TenantDrift,
-    TenantJob, TenantProfile, UpdateTenantProfile,
+    CreateTenantProfile, MigrateTenants, ProvisionTenant, RetriedTenants, RetryTenants, Tenant,
+    TenantDrift, TenantJob, TenantProfile, UpdateTenantProfile,
 };
 
 use super::{handlers, profiles};

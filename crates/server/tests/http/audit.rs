@@ -250,6 +250,10 @@ async fn rows_are_audited_by_their_verb() {
     ask("POST", "/tenants/retry", r#"{"profile":"files"}"#).await;
     tenants::fail(&world, &tenant).await;
     ask("DELETE", &format!("/tenants/{tenant}"), "").await;
+    let second = r#"{"name":"second","profile":"files"}"#;
+    let second = id(&ask("POST", "/projects/p/tenants", second).await);
+    tenants::ready(&world, &second).await;
+    ask("POST", "/tenant-profiles/files/migrate", "{}").await;
     ask("POST", "/tenant-profiles", r#"{"name":"gone","settings":{"engine":"sqlite"}}"#).await;
     ask("DELETE", "/tenant-profiles/gone", "").await;
 

@@ -201,6 +201,7 @@ async fn every_query_parameter_takes_what_its_schema_says() {
         ("requested_by", "key:admin"),
         ("project", "default"),
         ("cloud", "local"),
+        ("profile", "files"),
         ("label", "a=b"),
         ("handle", "web-1"),
         ("id", "default"),

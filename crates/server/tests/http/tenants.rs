@@ -41,13 +41,13 @@ pub(crate) async fn fail(world: &World, tenant: &str) {
     end(world, tenant, &[JobState::Cleanup, JobState::Failed], "seed 2 is broken").await;
 }
 
-async fn ready(world: &World, tenant: &str) {
+pub(crate) async fn ready(world: &World, tenant: &str) {
     use JobState::{Migrated, Ready, RoleCreated, SchemaCreated, Seeded};
     end(world, tenant, &[SchemaCreated, RoleCreated, Migrated, Seeded, Ready], "").await;
 }
 
 /// Carries out every due task, and lets the loop over deletions pass.
-async fn settle(world: &World) {
+async fn converge(world: &World) {
     let tasks = Tasks::new(world.context.clone(), Arc::default());
     let runner = Runner::new(world.context.clone(), Arc::default());
     for _ in 0..3 {
@@ -89,7 +89,10 @@ async fn only_admins_see_where_tenants_live() {
         assert!(!seen.text.contains("secret-place"), "{seen:?}");
         assert!(seen.text.contains("sqlite"), "{seen:?}");
     }
-    world.ask("DELETE", "/api/v1/tenant-profiles/files", &viewer, "").await.refused(403, "forbidden");
+    world
+        .ask("DELETE", "/api/v1/tenant-profiles/files", &viewer, "")
+        .await
+        .refused(403, "forbidden");
     let again = json!({ "name": "files", "settings": {} }).to_string();
     let taken = world.post("/api/v1/tenant-profiles", &again).await;
     assert_eq!(taken.refused(409, "name_taken").as_deref(), Some("name"));
@@ -111,7 +114,10 @@ async fn a_tenant_is_provisioned_once_and_names_its_job() {
     let first = world.ask_with("POST", path, header, body).await;
     assert_eq!(first.status.as_u16(), 201, "{first:?}");
     let made = first.json();
-    assert_eq!(first.header("location"), format!("/api/v1/tenants/{}", made["id"].as_str().unwrap()));
+    assert_eq!(
+        first.header("location"),
+        format!("/api/v1/tenants/{}", made["id"].as_str().unwrap())
+    );
     assert_eq!((&made["state"], &made["profile"]), (&json!("pending"), &json!("files")));
     assert_eq!(world.ask_with("POST", path, header, body).await.json(), made, "the same answer");
     let busy = world.post(path, body).await;
@@ -132,7 +138,7 @@ async fn a_tenant_is_provisioned_once_and_names_its_job() {
     assert_eq!(jobs[0]["tenant"], "acme");
     let job = format!("/api/v1/tenant-jobs/{}", made["job_id"].as_str().unwrap());
     assert_eq!(world.get(&job).await.json()["tenant_id"], made["id"]);
-    world.get("/api/v1/tenant-jobs/nonsense").await.refused(404, "tenant_job_not_found");
+    world.get("/api/v1/tenant-jobs/nonsense").await.refused(404, "job_not_found");
     world.get("/api/v1/tenants/nobody").await.refused(404, "tenant_not_found");
     // A key of another project sees none of it.
     world.create("/api/v1/projects", &json!({ "name": "other" })).await;
@@ -195,13 +201,13 @@ async fn a_tenant_is_closed_kept_restored_and_destroyed() {
     // While it is scheduled nothing is touched.
     let later = world.ask("DELETE", &format!("{path}?grace=24h"), KEY, "").await.json();
     assert_eq!(later["state"], "scheduled", "{later}");
-    settle(&world).await;
+    converge(&world).await;
     assert_eq!(world.get(&path).await.json()["closed"], false);
     let cancel = format!("/api/v1/deletions/{}/cancel", later["id"].as_str().unwrap());
     assert_eq!(world.post(&cancel, "{}").await.json()["state"], "cancelled");
     let deleted = world.ask("DELETE", &path, KEY, "").await.json();
     assert_eq!(deleted["state"], "running", "{deleted}");
-    settle(&world).await;
+    converge(&world).await;
     let deletion = format!("/api/v1/deletions/{}", deleted["id"].as_str().unwrap());
     assert_eq!(world.get(&deletion).await.json()["state"], "done");
     assert_eq!(world.get(&path).await.status.as_u16(), 404);
@@ -217,16 +223,16 @@ async fn a_tenant_is_closed_kept_restored_and_destroyed() {
     back.refused(409, "restore_conflict");
     let back = world.post(&format!("{deletion}/restore"), r#"{"rename":"acme-old"}"#).await;
     assert_eq!(back.status.as_u16(), 200, "{back:?}");
-    settle(&world).await;
+    converge(&world).await;
     let restored = world.get(&path).await.json();
     assert_eq!((&restored["closed"], &restored["name"]), (&json!(false), &json!("acme-old")));
     assert_eq!(restored["target_name"], "acme", "its data is where it was");
     let deleted = world.ask("DELETE", &path, KEY, "").await.json();
-    settle(&world).await;
+    converge(&world).await;
     let purge = format!("/api/v1/deletions/{}/purge", deleted["id"].as_str().unwrap());
     let purged = world.post(&purge, r#"{"force":true,"reason":"over"}"#).await;
     assert!(purged.status.is_success(), "{purged:?}");
-    settle(&world).await;
+    converge(&world).await;
     let deletion = format!("/api/v1/deletions/{}", deleted["id"].as_str().unwrap());
     assert_eq!(world.get(&deletion).await.json()["state"], "purged");
     assert_eq!(world.get(&format!("{path}?show_deleted=true")).await.status.as_u16(), 404);
@@ -234,5 +240,45 @@ async fn a_tenant_is_closed_kept_restored_and_destroyed() {
     for verb in verbs {
         let found = world.get(&format!("/api/v1/audit?verb={verb}&limit=1")).await.json();
         assert_eq!(found[0]["actor"], "loop:tenants", "{verb}: {found}");
+    }
+}
+
+#[tokio::test]
+async fn migrations_reach_the_tenants_of_a_profile_in_waves() {
+    let world = World::new().await;
+    profile(&world).await;
+    let path = "/api/v1/tenant-profiles/files/migrate";
+    world.post(path, "{}").await.refused(409, "rollout_empty");
+    for name in ["c", "a", "b"] {
+        let id = provision(&world, name).await;
+        ready(&world, &id).await;
+    }
+    let waves = world.post(path, r#"{"strategy":{"waves":["env"]}}"#).await;
+    assert_eq!(waves.refused(400, "invalid_input").as_deref(), Some("waves"));
+    let dry = world.post(path, r#"{"dry_run":true}"#).await.json();
+    let names: Vec<_> = dry["first"].as_array().unwrap().iter().map(|one| &one["name"]).collect();
+    assert_eq!(names, ["a", "b", "c"], "{dry}");
+    let started = world.post(path, "{}").await;
+    assert_eq!(started.status.as_u16(), 202, "{started:?}");
+    world.post(path, "{}").await.refused(409, "rollout_under_way");
+    world.post("/api/v1/rollouts/files/roll-back", "{}").await.refused(501, "not_offered");
+    let runner = slipway_app::rollouts::run::Runner::new(world.context.clone(), Arc::default());
+    let migrating = async || {
+        let found = world.get("/api/v1/rollouts/files/members?state=changing").await.json();
+        found.as_array().unwrap().len()
+    };
+    runner.pass().await.unwrap();
+    assert_eq!(migrating().await, 1, "the canary alone");
+    runner.pass().await.unwrap();
+    assert_eq!(migrating().await, 1, "until it is migrated");
+    for _ in 0..4 {
+        converge(&world).await;
+        runner.pass().await.unwrap();
+    }
+    let ended = world.get("/api/v1/rollouts/files").await.json();
+    assert_eq!((&ended["state"], &ended["progress"]["healthy"]), (&json!("done"), &json!(3)));
+    for name in ["a", "b", "c"] {
+        let tenant = world.get(&format!("/api/v1/tenants/{name}")).await.json();
+        assert_eq!(tenant["version"], "1", "{tenant}");
     }
 }

@@ -45,5 +45,6 @@ mod secrets;
 mod status;
 mod stopping;
 mod telemetry;
+mod tenants;
 mod tls;
 mod wrong_inputs;

@@ -65,6 +65,7 @@ CREATE TABLE tenant_jobs (
     wake bigint NOT NULL DEFAULT 0,
     claim_token bigint NOT NULL DEFAULT 0,
     claimed_wake bigint NOT NULL DEFAULT 0,
+    result_token bigint NOT NULL DEFAULT 0,
     claimed_by text DEFAULT NULL,
     lease_until timestamptz DEFAULT NULL,
     failures integer NOT NULL DEFAULT 0,

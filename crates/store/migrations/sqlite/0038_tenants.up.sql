@@ -65,6 +65,7 @@ CREATE TABLE tenant_jobs (
     wake INTEGER NOT NULL DEFAULT 0,
     claim_token INTEGER NOT NULL DEFAULT 0,
     claimed_wake INTEGER NOT NULL DEFAULT 0,
+    result_token INTEGER NOT NULL DEFAULT 0,
     claimed_by TEXT DEFAULT NULL,
     lease_until INTEGER DEFAULT NULL,
     failures INTEGER NOT NULL DEFAULT 0,

@@ -15,7 +15,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use crate::StepError;
 
 /// What is kept of each of the two outputs: 64 KiB together.
-const KEPT: usize = 32 * 1_024;
+const OUTPUT_LIMIT: usize = 32 * 1_024;
 
 /// What an error shows of it: its end, where programs say what went wrong.
 const SHOWN: usize = 1_000;
@@ -144,7 +144,7 @@ impl Output {
         let Some(mut from) = from else { return };
         let mut part = vec![0; 16 * 1_024];
         while let Ok(length @ 1..) = from.read(&mut part).await {
-            let room = KEPT.saturating_sub(self.0.len());
+            let room = OUTPUT_LIMIT.saturating_sub(self.0.len());
             self.0.extend_from_slice(&part[..length.min(room)]);
         }
     }

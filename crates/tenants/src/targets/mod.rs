@@ -38,6 +38,38 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! # What holds
+//!
+//! - **Nothing existing is taken over.** A schema, role or file that the target's ledger does not
+//!   know as this tenant's, or that another job made, is refused by its name. Cleanup removes
+//!   what this job recorded and the ledger knows, and nothing else.
+//! - **A late worker changes nothing.** The [`Fence`] is written in the transaction of every effect,
+//!   a lower one is refused, also after the tenant is gone.
+//! - **No password is stored, logged or sent to the server.** It is made here and handed to the
+//!   [`SecretSink`]; then the server gets a SCRAM verifier, and only then the role can log in.
+//! - **A tenant on PostgreSQL** is a schema `<name>` whose owner is the role `<name>_migrator`, and the
+//!   role `<name>_runtime` of the application: it works with rows and sequences, of later tables
+//!   too, and changes no structure. `PUBLIC` has no rights there. The provisioner needs
+//!   `CREATEROLE` and `CREATE` on the database, and acts as the migrator only inside transactions.
+//!   Its own ledger is in the schema `slipway_tenants`.
+//! - **A tenant on SQLite** is a file `<name>.db`; closed it is in `closed/`.
+//!
+//! # Migrations and seeds
+//!
+//! The folder has files `V<version>__<name>.sql`; versions are numbers between dots, `1.10` comes after
+//! `1.9`, gaps are fine. Each file is sent whole and commits with its row in the tenant's table
+//! `slipway_migrations`. A file that was changed after it was applied is refused by its name, and so
+//! is a new file below the highest applied version, unless `allow_out_of_order` is set. If there is a
+//! `flyway_schema_history` and no row of ours, its versions count as applied.
+//!
+//! A file whose first lines have `-- slipway: no-transaction` runs without one, such as `CREATE INDEX
+//! CONCURRENTLY`, which has to be alone in its file. If it fails or the worker dies, its state is
+//! unknown: every further migration is refused until a person says what is true by
+//! [`Target::repair`].
+//!
+//! A statement waits `lock_timeout_ms` for a lock, then the file is rolled back and tried again,
+//! `lock_attempts` times, then later. Seeds are `*.sql` in the order of their names; each runs once.
 
 mod settings;
 
@@ -52,6 +84,7 @@ mod secret;
 mod sink;
 
 mod failure;
+mod run;
 mod target;
 
 mod postgres;

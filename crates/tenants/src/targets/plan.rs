@@ -22,6 +22,12 @@ impl Applied {
         let (file, checksum) = (script.file.clone(), Some(script.checksum.clone()));
         Self { version, file, checksum, is_unknown: false }
     }
+
+    /// From the columns version, file, checksum, and whether it is not done.
+    pub(crate) fn of_row(row: (String, String, Option<String>, bool)) -> Self {
+        let (version, file, checksum, is_unknown) = row;
+        Self { version, file, checksum, is_unknown }
+    }
 }
 
 /// A row of `flyway_schema_history`.
@@ -31,6 +37,14 @@ pub(crate) struct FlywayRow {
     pub(crate) kind: String,
     pub(crate) script: String,
     pub(crate) success: bool,
+}
+
+impl FlywayRow {
+    /// From the columns version, type, script and success.
+    pub(crate) fn of(row: (Option<String>, String, String, bool)) -> Self {
+        let (version, kind, script, success) = row;
+        Self { version, kind, script, success }
+    }
 }
 
 /// The migrations that the ledger has not, in their order; the error names the file and what

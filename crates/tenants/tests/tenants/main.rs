@@ -1,5 +1,6 @@
 //! The executor and its stores on real databases.
 
+mod alone;
 mod crash;
 mod faults;
 mod outages;

@@ -33,9 +33,10 @@ use slipway_app::ports::kind::KindIntercept;
 use slipway_app::ports::store::{Error, Rule};
 use slipway_app::ports::{
     AccessStore, BrokerStore, CatalogStore, DeletionStore, EventStore, FilesStore, FleetStore,
-    NodeStore, OperationsStore, PlacementStore, RolloutStore, Stores,
+    NodeStore, OperationsStore, PlacementStore, RolloutStore, Stores, TenantStore,
 };
 use slipway_app::rollouts::port::{RolloutIntercept, RolloutRule, StartRule};
+use slipway_app::tenants::port::TenantIntercept;
 use slipway_core::blocker::DeregistrationSeam;
 use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::commit::{Commit, Recorded, Release, Write};

@@ -10,7 +10,7 @@ mod leak;
 mod node;
 mod resource;
 mod rollout;
-mod tenant;
+mod tenants;
 mod token;
 
 pub use containers::{ClusterFacts, cluster, project};
@@ -20,7 +20,7 @@ pub use leak::leak;
 pub use node::node;
 pub use resource::{Timeouts, attempt, quarantined, resource};
 pub use rollout::rollout;
-pub use tenant::{TenantFacts, job, tenant};
+pub use tenants::{TenantFacts, job, tenant};
 pub use token::token;
 
 #[cfg(test)]

@@ -14,6 +14,6 @@ pub(crate) mod version_hydrate;
 pub(crate) mod write;
 
 use super::{
-    Backend, Connection, Row, broker, fleet, nodes, page, placement, row_set, rows, table,
-    tenants, transaction, writes,
+    Backend, Connection, Row, broker, fleet, nodes, page, placement, row_set, rows, table, tenants,
+    transaction, writes,
 };

@@ -10,8 +10,8 @@ use slipway_core::Timestamp;
 use slipway_core::ids::{ClaimToken, ClusterId, InstallationId, ProvisionedResourceId};
 use slipway_core::operations::control::Control;
 
-use super::tenants::jobs::of_library;
 use super::broker::withheld;
+use super::tenants::jobs::of_library;
 use super::{Backend, clock, control, counts, installation, seed, tasks};
 use crate::failure::of_class;
 

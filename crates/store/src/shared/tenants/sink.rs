@@ -60,7 +60,8 @@ async fn written(connection: &mut Connection, edges: &[Edge]) -> Result<(), Fail
     ));
     let found = found.bind(ids).fetch_all(&mut *connection).await?;
     let (now, actor) = (now(connection).await?, Actor::new("loop:tenants"));
-    let commit = |tenant: Tenant| follow(&tenant, jobs.get(&tenant.id.as_uuid())?, &actor, now).into();
+    let commit =
+        |tenant: Tenant| follow(&tenant, jobs.get(&tenant.id.as_uuid())?, &actor, now).into();
     let commits: Vec<Commit> =
         readable("tenant", &found, Tenant::read).into_iter().filter_map(commit).collect();
     commit::apply(connection, &commits).await

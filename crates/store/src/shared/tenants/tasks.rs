@@ -7,10 +7,10 @@ use slipway_core::tenants::tenant::Tenant;
 use slipway_core::tenants::write::Migrating;
 use slipway_durable::claim::micros;
 
+use super::Connection;
 use super::page::readable;
 use super::table::Table;
 use super::tenant::select;
-use super::Connection;
 use crate::failure::Failure;
 use crate::id_list::IdList;
 
@@ -28,11 +28,8 @@ const CLAIM: &str = concat!(
 
 /// Whether a claim would find one: read first, since a claim writes.
 pub(crate) async fn is_due(connection: &mut Connection, (): ()) -> Result<bool, Failure> {
-    let due = sqlx::query(sql!(
-        "SELECT id FROM tenants WHERE due_at <= (SELECT ",
-        now,
-        ") LIMIT 1"
-    ));
+    let due =
+        sqlx::query(sql!("SELECT id FROM tenants WHERE due_at <= (SELECT ", now, ") LIMIT 1"));
     Ok(due.fetch_optional(connection).await?.is_some())
 }
 

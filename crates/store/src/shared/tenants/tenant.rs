@@ -50,7 +50,7 @@ impl Table for Tenant {
 
     /// A new tenant locks its project and its profile: deleting one updates its row.
     async fn load(connection: &mut Connection, key: &TenantKey) -> Result<TenantSnapshot, Failure> {
-        let (mut project, mut profile, mut tenant, mut is_held) = (None, None, None, false);
+        let (mut project, mut profile, mut tenant, mut is_taken) = (None, None, None, false);
         match key {
             TenantKey::New { project: reference, profile: of, name } => {
                 project = open_project(connection, reference).await?;
@@ -59,7 +59,7 @@ impl Table for Tenant {
                     tenant = by_name(connection, project, name).await?;
                 }
                 if let Some(profile) = &profile {
-                    is_held = held(connection, profile.id, name).await?;
+                    is_taken = has_target_name(connection, profile.id, name).await?;
                 }
             }
             TenantKey::Existing(id) => {
@@ -72,7 +72,7 @@ impl Table for Tenant {
             }
         }
         let profile = profile.map(|profile| profile.id);
-        Ok(TenantSnapshot { now: now(connection).await?, project, profile, tenant, is_held })
+        Ok(TenantSnapshot { now: now(connection).await?, project, profile, tenant, is_taken })
     }
 
     fn read(row: &Row) -> Result<Self, Fault> {
@@ -117,7 +117,7 @@ async fn by_name(
 }
 
 /// Whether a tenant of the profile, deleted or not, has this name on the target.
-async fn held(
+async fn has_target_name(
     connection: &mut Connection,
     profile: TenantProfileId,
     name: &str,

@@ -27,8 +27,7 @@ pub(crate) async fn apply(
             TenantsWrite::Migrating(members) => tasks::migrating(connection, *members).await?,
         }
     }
-    let stale = |one: &slipway_core::tenants::write::Advance| {
-        writes::stale("tenant", one.id, one.read)
-    };
+    let stale =
+        |one: &slipway_core::tenants::write::Advance| writes::stale("tenant", one.id, one.read);
     tenant::ADVANCE.write_guarded(connection, &advances, stale).await
 }

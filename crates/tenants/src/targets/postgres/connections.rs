@@ -4,12 +4,14 @@
 //! error, or if the call is dropped, it is closed, and the server rolls back what was open and
 //! frees every lock. So no state of a session is ever met by another call.
 
+use std::fmt;
 use std::str::FromStr as _;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use sqlx::postgres::PgConnectOptions;
-use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, PgConnection};
+use sqlx::postgres::{PgArguments, PgConnectOptions, PgRow, Postgres};
+use sqlx::query::QueryAs;
+use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, FromRow, PgConnection};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, timeout};
 
@@ -23,14 +25,16 @@ use crate::targets::sink::Server;
 /// How long a call waits for a connection, its own or the server's.
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 
-/// How long the server may take longer than its own limit says, before it counts as silent.
+/// How long the server may take longer than its own limit says, before it counts as silent: as
+/// long again, and no more than this.
 const MARGIN: Duration = Duration::from_secs(15);
 
 /// Idle connections: an older one is asked whether it lives, and the oldest are closed.
+const PING_LIMIT: Duration = Duration::from_secs(1);
+const IDLE: usize = 4;
 const FRESH_FOR: Duration = Duration::from_secs(1);
 const IDLE_FOR: Duration = Duration::from_secs(60);
 
-#[derive(Debug)]
 pub(super) struct Connections {
     options: PgConnectOptions,
     permits: Semaphore,
@@ -77,7 +81,7 @@ impl Connections {
             options,
             permits: Semaphore::new(permits),
             idle: Mutex::new(Vec::new()),
-            limit: settings.statement_timeout() + MARGIN,
+            limit: settings.statement_timeout() + settings.statement_timeout().min(MARGIN),
             facts: OnceLock::new(),
         })
     }
@@ -104,7 +108,10 @@ impl Connections {
             let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
             let Some((mut connection, since)) = idle else { break };
             let age = since.elapsed();
-            if age < FRESH_FOR || (age < IDLE_FOR && connection.ping().await.is_ok()) {
+            let is_alive = age < FRESH_FOR
+                || age < IDLE_FOR
+                    && matches!(timeout(PING_LIMIT, connection.ping()).await, Ok(Ok(())));
+            if is_alive {
                 return Ok(Session { connection, connections: self, _permit: permit });
             }
         }
@@ -113,10 +120,48 @@ impl Connections {
     }
 }
 
+/// A statement with parameters.
+pub(super) type Query<'q, T> = QueryAs<'q, Postgres, T, PgArguments>;
+
+fn silent(limit: Duration) -> Failure {
+    Failure::Silent(format!("the target did not answer for {limit:?}"))
+}
+
+/// Without the connection string.
+impl fmt::Debug for Connections {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connections").field("limit", &self.limit).finish_non_exhaustive()
+    }
+}
+
 impl Session<'_> {
-    /// For statements with parameters.
-    pub(super) fn connection(&mut self) -> &mut PgConnection {
-        &mut self.connection
+    /// The rows of a statement with parameters.
+    pub(super) async fn rows<T>(&mut self, query: Query<'_, T>) -> Result<Vec<T>, Failure>
+    where
+        T: Send + Unpin + for<'r> FromRow<'r, PgRow>,
+    {
+        let limit = self.connections.limit;
+        match timeout(limit, query.fetch_all(&mut self.connection)).await {
+            Ok(rows) => Ok(rows?),
+            Err(_) => Err(silent(limit)),
+        }
+    }
+
+    /// Its first row, if there is one.
+    pub(super) async fn first<T>(&mut self, query: Query<'_, T>) -> Result<Option<T>, Failure>
+    where
+        T: Send + Unpin + for<'r> FromRow<'r, PgRow>,
+    {
+        Ok(self.rows(query).await?.into_iter().next())
+    }
+
+    /// The only value of a statement that always has one.
+    pub(super) async fn value<T>(&mut self, query: Query<'_, (T,)>) -> Result<T, Failure>
+    where
+        (T,): Send + Unpin + for<'r> FromRow<'r, PgRow>,
+    {
+        let (value,) = self.first(query).await?.ok_or(sqlx::Error::RowNotFound)?;
+        Ok(value)
     }
 
     /// Runs one or more statements as they are, by the simple protocol: the server splits
@@ -127,7 +172,7 @@ impl Session<'_> {
         let run = sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut self.connection);
         match timeout(limit, run).await {
             Ok(done) => Ok(done.map(drop)?),
-            Err(_) => Err(Failure::Silent(format!("the target did not answer for {limit:?}"))),
+            Err(_) => Err(silent(limit)),
         }
     }
 
@@ -146,7 +191,7 @@ impl Session<'_> {
         if let Some(facts) = self.connections.facts.get() {
             return Ok(*facts);
         }
-        let facts = sqlx::query_as(FACTS).fetch_one(&mut self.connection).await?;
+        let facts = self.first(sqlx::query_as(FACTS)).await?.ok_or(sqlx::Error::RowNotFound)?;
         Ok(*self.connections.facts.get_or_init(|| facts))
     }
 
@@ -158,5 +203,9 @@ impl Session<'_> {
     pub(super) fn done(self) {
         let mut idle = self.connections.idle.lock().unwrap_or_else(PoisonError::into_inner);
         idle.push((self.connection, Instant::now()));
+        // The newest are taken first, so the oldest are those that nobody needs.
+        let surplus = idle.len().saturating_sub(IDLE);
+        let old = idle.iter().take_while(|(_, since)| since.elapsed() > IDLE_FOR).count();
+        idle.drain(..surplus.max(old));
     }
 }

@@ -4,9 +4,10 @@
 use std::collections::BTreeMap;
 
 use super::connections::Session;
-use super::{PostgresTarget, ledger, migrate, quoted};
+use super::{PostgresTarget, ledger, migrate};
 use crate::targets::failure::Failure;
 use crate::targets::names::{self, TenantNames};
+use crate::targets::run::Kind as Row;
 use crate::targets::settings::Engine;
 use crate::targets::target::{
     Difference, DifferenceKind as Kind, Drift, Fence, NoJournal, Work, structures,
@@ -109,9 +110,9 @@ impl PostgresTarget {
         let seeds = folder::seeds(self.settings.seeds.as_deref()).await?;
         let mut differences = Vec::new();
         let mut session = self.session().await?;
-        let entry = ledger::read(session.connection(), names).await?;
+        let entry = ledger::read(&mut session, names).await?;
         let entry = entry.filter(|entry| entry.tenant == names.tenant() && entry.has_schema);
-        let existing = ledger::existing(session.connection(), names).await?;
+        let existing = ledger::existing(&mut session, names).await?;
         let Some(entry) = entry.filter(|_| existing.schema && existing.migrator) else {
             let (object, expected) = (names::schema(names.schema()), "there".to_owned());
             let found = "not there, or not this tenant's".to_owned();
@@ -119,7 +120,8 @@ impl PostgresTarget {
             return Ok(Drift { differences });
         };
         begin(&mut session, names).await?;
-        let (applied, seeded) = migrate::all_rows(&mut session, names).await?;
+        let applied = migrate::rows(&mut session, names, Row::Migration).await?;
+        let seeded = migrate::rows(&mut session, names, Row::Seed).await?;
         let mut found = model(&mut session, names, !entry.is_closed).await?;
         let ours = if deep { structure(&mut session, names).await? } else { BTreeMap::new() };
         session.run("ROLLBACK".to_owned()).await?;
@@ -138,7 +140,7 @@ impl PostgresTarget {
     /// The structure of a tenant that has nothing but the migrations of the folder.
     async fn fresh_structure(&self) -> Result<BTreeMap<String, String>, Failure> {
         let mut session = self.session().await?;
-        let forgotten = ledger::forgotten(session.connection()).await?;
+        let forgotten = ledger::forgotten(&mut session).await?;
         session.done();
         for schema in forgotten {
             let random = schema.trim_start_matches("slipway_drift_");
@@ -186,8 +188,7 @@ fn temporary(names: &TenantNames) -> Work<'_> {
 async fn begin(session: &mut Session<'_>, names: &TenantNames) -> Result<(), Failure> {
     ledger::begin_locked(session, names).await?;
     ledger::borrow(session, &names.migrator()).await?;
-    let (migrator, schema) = (quoted(&names.migrator()), quoted(names.schema()));
-    session.run(format!("SET LOCAL ROLE {migrator}; SET LOCAL search_path = {schema}")).await
+    migrate::act_as_migrator(session, names).await
 }
 
 /// Roles, owners and grants that are not as the model has them.
@@ -203,7 +204,7 @@ async fn model(
         differences.push(Difference { kind, object, expected, found });
     };
     let roles = sqlx::query_as(ROLES).bind(&migrator).bind(&runtime);
-    let roles: Vec<Role> = roles.fetch_all(session.connection()).await?;
+    let roles: Vec<Role> = session.rows(roles).await?;
     for name in [&migrator, &runtime] {
         let object = names::role(name);
         let Some(role) = roles.iter().find(|role| role.name == **name) else {
@@ -224,12 +225,12 @@ async fn model(
         }
     }
     let owners = sqlx::query_as(OWNERS).bind(schema).bind(&migrator);
-    let owners: Vec<(String, String)> = owners.fetch_all(session.connection()).await?;
+    let owners: Vec<(String, String)> = session.rows(owners).await?;
     for (object, owner) in owners {
         differ(Kind::Owner, object, &migrator, &owner);
     }
     let grants = sqlx::query_as(GRANTS).bind(schema).bind(&runtime);
-    let grants: Vec<(String, String, bool)> = grants.fetch_all(session.connection()).await?;
+    let grants: Vec<(String, String, bool)> = session.rows(grants).await?;
     for (object, privilege, has) in grants {
         let shown = |has| {
             if has {
@@ -242,7 +243,7 @@ async fn model(
     }
     let defaults = sqlx::query_as(DEFAULTS).bind(schema).bind(&migrator).bind(&runtime);
     let Defaults { public_rights, tables, sequences } =
-        defaults.fetch_one(session.connection()).await?;
+        session.first(defaults).await?.ok_or(sqlx::Error::RowNotFound)?;
     if public_rights > 0 {
         differ(Kind::Grant, names::schema(schema), "nothing for PUBLIC", "rights for PUBLIC");
     }
@@ -262,6 +263,6 @@ async fn structure(
     names: &TenantNames,
 ) -> Result<BTreeMap<String, String>, Failure> {
     let query = sqlx::query_as(STRUCTURE).bind(names.schema());
-    let rows: Vec<(String, String)> = query.fetch_all(session.connection()).await?;
+    let rows: Vec<(String, String)> = session.rows(query).await?;
     Ok(rows.into_iter().collect())
 }

@@ -3,8 +3,6 @@
 //! It lives in a schema of the provisioner's own, which no role of a tenant can enter. The row of
 //! a tenant stays when the tenant is gone, so that a late worker is still refused.
 
-use sqlx::PgConnection;
-
 use super::connections::Session;
 use super::{literal, quoted};
 use crate::targets::failure::{Failure, fenced};
@@ -117,7 +115,7 @@ const COLUMNS: &str = "tenant, work, token, has_schema, has_migrator, has_runtim
 /// Makes the ledger if there is none. Two that do so at the same time wait for each other.
 pub(super) async fn prepare(session: &mut Session<'_>) -> Result<(), Failure> {
     let there = "SELECT to_regclass('slipway_tenants.ledger') IS NOT NULL";
-    if sqlx::query_scalar(there).fetch_one(session.connection()).await? {
+    if session.value(sqlx::query_as(there)).await? {
         return Ok(());
     }
     let lock = lock("ledger");
@@ -164,16 +162,16 @@ pub(super) async fn free(session: &mut Session<'_>, names: &TenantNames) -> Resu
 
 /// The row as it is.
 pub(super) async fn read(
-    connection: &mut PgConnection,
+    session: &mut Session<'_>,
     names: &TenantNames,
 ) -> Result<Option<Entry>, Failure> {
     let sql = format!("SELECT {COLUMNS} FROM {LEDGER_SCHEMA}.ledger WHERE schema_name = $1");
     let query = sqlx::query_as(sqlx::AssertSqlSafe(sql)).bind(names.schema());
-    Ok(query.fetch_optional(connection).await?)
+    session.first(query).await
 }
 
 pub(super) async fn existing(
-    connection: &mut PgConnection,
+    session: &mut Session<'_>,
     names: &TenantNames,
 ) -> Result<Existing, Failure> {
     const EXISTING: &str = "SELECT \
@@ -181,7 +179,8 @@ pub(super) async fn existing(
          EXISTS (SELECT FROM pg_roles WHERE rolname = $2) AS migrator, \
          EXISTS (SELECT FROM pg_roles WHERE rolname = $3) AS runtime";
     let query = sqlx::query_as(EXISTING).bind(names.schema());
-    Ok(query.bind(names.migrator()).bind(names.runtime()).fetch_one(connection).await?)
+    let row = session.first(query.bind(names.migrator()).bind(names.runtime())).await?;
+    Ok(row.ok_or(sqlx::Error::RowNotFound)?)
 }
 
 /// Begins a transaction that only reads.
@@ -210,11 +209,11 @@ pub(super) async fn begin(session: &mut Session<'_>, work: &Work<'_>) -> Result<
     );
     let query = sqlx::query_as(sqlx::AssertSqlSafe(write)).bind(names.schema());
     let query = query.bind(names.tenant()).bind(fence.work).bind(fence.token);
-    let written: Option<Entry> = query.fetch_optional(session.connection()).await?;
+    let written: Option<Entry> = session.first(query).await?;
     if let Some(entry) = written {
         return Ok(entry);
     }
-    match read(session.connection(), names).await? {
+    match read(session, names).await? {
         Some(entry) if entry.tenant != names.tenant() => Err(Failure::permanent(format!(
             "the name {} belongs to tenant {}: choose another name or prefix",
             names.schema(),
@@ -227,7 +226,7 @@ pub(super) async fn begin(session: &mut Session<'_>, work: &Work<'_>) -> Result<
 /// Whether the fence is still ours, at the end of a transaction in which foreign statements
 /// ran.
 pub(super) async fn verify(session: &mut Session<'_>, work: &Work<'_>) -> Result<(), Failure> {
-    let found = read(session.connection(), work.names).await?.map(|entry| entry.fence());
+    let found = read(session, work.names).await?.map(|entry| entry.fence());
     if found == Some(work.fence) { Ok(()) } else { Err(fenced(found, work.fence)) }
 }
 
@@ -244,11 +243,12 @@ pub(super) async fn set(
 }
 
 /// Temporary tenants that a drift report left behind when it was killed.
-pub(super) async fn forgotten(connection: &mut PgConnection) -> Result<Vec<String>, Failure> {
+pub(super) async fn forgotten(session: &mut Session<'_>) -> Result<Vec<String>, Failure> {
     const FORGOTTEN: &str = "SELECT schema_name FROM slipway_tenants.ledger \
          WHERE starts_with(schema_name, 'slipway_drift_') \
          AND changed_at < clock_timestamp() - interval '1 hour' LIMIT 100";
-    Ok(sqlx::query_scalar(FORGOTTEN).fetch_all(connection).await?)
+    let rows = session.rows::<(String,)>(sqlx::query_as(FORGOTTEN)).await?;
+    Ok(rows.into_iter().map(|(schema,)| schema).collect())
 }
 
 /// Removes the row of a temporary tenant, for which there are no late workers.

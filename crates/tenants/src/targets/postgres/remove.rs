@@ -23,7 +23,7 @@ impl PostgresTarget {
         names: &TenantNames,
     ) -> Result<Option<Fence>, Failure> {
         let mut session = self.session().await?;
-        let entry = ledger::read(session.connection(), names).await?;
+        let entry = ledger::read(&mut session, names).await?;
         session.done();
         let entry = entry.filter(|entry| entry.tenant == names.tenant());
         Ok(entry.map(|entry| entry.fence()))
@@ -57,7 +57,7 @@ impl PostgresTarget {
     ) -> Result<(), Failure> {
         let names = work.names;
         let entry = ledger::begin(session, work).await?;
-        let existing = ledger::existing(session.connection(), names).await?;
+        let existing = ledger::existing(session, names).await?;
         let (is_ours, exists, gone) = match role {
             Role::Migrator => (
                 entry.has_migrator,
@@ -109,7 +109,7 @@ impl PostgresTarget {
         if !entry.is_closed && !entry.has_schema {
             entry.must_be_open(names)?;
         }
-        let existing = ledger::existing(session.connection(), names).await?;
+        let existing = ledger::existing(&mut session, names).await?;
         let roles = existing.and(entry.made()).roles(names);
         for role in &roles {
             session.run(format!("ALTER ROLE {} NOLOGIN", quoted(role))).await?;
@@ -146,7 +146,7 @@ impl PostgresTarget {
         let names = work.names;
         let mut session = self.session().await?;
         let entry = ledger::begin(&mut session, work).await?;
-        let existing = ledger::existing(session.connection(), names).await?;
+        let existing = ledger::existing(&mut session, names).await?;
         let ours = entry.made();
         let roles = existing.and(ours).roles(names);
         for role in &roles {
@@ -161,7 +161,7 @@ impl PostgresTarget {
         session.done();
 
         let mut session = self.session().await?;
-        let left = ledger::existing(session.connection(), names).await?;
+        let left = ledger::existing(&mut session, names).await?;
         session.done();
         let left = left.and(ours).objects(names);
         if !left.is_empty() {
@@ -178,7 +178,7 @@ impl PostgresTarget {
 async fn drop_schema(session: &mut Session<'_>, work: &Work<'_>) -> Result<(), Failure> {
     let names = work.names;
     let entry = ledger::begin(session, work).await?;
-    let existing = ledger::existing(session.connection(), names).await?;
+    let existing = ledger::existing(session, names).await?;
     if entry.has_schema && existing.schema {
         let (schema, migrator) = (quoted(names.schema()), quoted(&names.migrator()));
         ledger::borrow(session, &names.migrator()).await?;
@@ -206,7 +206,7 @@ async fn end_sessions(
             session.run(format!("SET LOCAL ROLE {}", quoted(role))).await?;
             const END: &str = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity \
                                WHERE usename = current_user AND pid <> pg_backend_pid()";
-            let left: i64 = sqlx::query_scalar(END).fetch_one(session.connection()).await?;
+            let left: i64 = session.value(sqlx::query_as(END)).await?;
             session.run("RESET ROLE".to_owned()).await?;
             ledger::give_back(session, role).await?;
             session.commit().await?;

@@ -118,14 +118,14 @@ async fn begin_recorded(
     of_step: Existing,
 ) -> Result<(Entry, Existing), Failure> {
     let names = work.names;
-    let entry = ledger::read(session.connection(), names).await?;
-    let existing = ledger::existing(session.connection(), names).await?;
+    let entry = ledger::read(session, names).await?;
+    let existing = ledger::existing(session, names).await?;
     refuse_foreign(work, entry.as_ref(), existing, of_step)?;
     for object in of_step.objects(names) {
         work.journal.making(&object).await?;
     }
     let entry = ledger::begin(session, work).await?;
-    let existing = ledger::existing(session.connection(), names).await?;
+    let existing = ledger::existing(session, names).await?;
     refuse_foreign(work, Some(&entry), existing, of_step)?;
     Ok((entry, existing))
 }

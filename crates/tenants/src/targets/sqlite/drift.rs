@@ -10,6 +10,7 @@ use crate::targets::failure::Failure;
 use crate::targets::folder::{self, Migration};
 use crate::targets::names::{self, TenantNames};
 use crate::targets::plan;
+use crate::targets::run::{self, Kind as Row, Run};
 use crate::targets::settings::Engine;
 use crate::targets::target::{
     Difference, DifferenceKind as Kind, Drift, Fence, NoJournal, Work, structures,
@@ -45,8 +46,8 @@ impl SqliteTarget {
             differ(Kind::Grant, &object, "mode 600", &format!("mode {mode:o}"));
         }
         let mut connection = self.open(names).await?;
-        let applied = migrate::rows(&mut connection, "migration").await?;
-        let seeded = migrate::rows(&mut connection, "seed").await?;
+        let applied = migrate::rows(&mut connection, Row::Migration).await?;
+        let seeded = migrate::rows(&mut connection, Row::Seed).await?;
         let ours = structure(&mut connection).await?;
         connection.close().await?;
         for (object, expected, found) in plan::differences(&migrations, &applied, &seeds, &seeded) {
@@ -69,8 +70,10 @@ impl SqliteTarget {
         sqlx::raw_sql(files::TABLES).execute(&mut connection).await?;
         let insert = "INSERT INTO slipway_tenant VALUES (1, $1, 0, 0)";
         sqlx::query(insert).bind(names.tenant()).execute(&mut connection).await?;
-        migrate::migrate(&mut connection, &work, folder, &self.settings).await?;
-        structure(&mut connection).await
+        let mut tenant = migrate::Tenant { connection, work: &work, settings: &self.settings };
+        let in_any_order = self.settings.allow_out_of_order;
+        run::migrate(&mut tenant, folder, in_any_order, &mut Run::default()).await?;
+        structure(&mut tenant.connection).await
     }
 }
 

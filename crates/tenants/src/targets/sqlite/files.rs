@@ -12,13 +12,14 @@
 use std::fs::File;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use slipway_durable::Moment;
-use slipway_durable::database::sqlite;
+use slipway_durable::database::{ErrorClass, class, sqlite};
 use sqlx::sqlite::SqliteJournalMode;
 use sqlx::{ConnectOptions as _, Connection as _, SqliteConnection};
 
@@ -61,7 +62,7 @@ struct Note {
 /// The note of a tenant, locked until it is dropped.
 #[derive(Debug)]
 struct Locked {
-    _lock: File,
+    lock: Arc<File>,
     path: PathBuf,
     note: Option<Note>,
 }
@@ -121,13 +122,13 @@ impl SqliteTarget {
         work.journal.making(&object).await?;
         locked.write(work, true).await?;
         if !exists {
-            self.build(work, &path).await?;
+            self.build(&locked, work, &path).await?;
         }
         Ok(())
     }
 
     /// Builds the file under another name, and gives it its own when all of it is on the disk.
-    async fn build(&self, work: &Work<'_>, path: &Path) -> Result<(), Failure> {
+    async fn build(&self, locked: &Locked, work: &Work<'_>, path: &Path) -> Result<(), Failure> {
         let temporary = self.folder.join(format!(".{}.new", work.names.file()));
         files::remove(&temporary).map_err(|error| io(&temporary, &error))?;
         files::create_private(&temporary).map_err(|error| io(&temporary, &error))?;
@@ -137,7 +138,7 @@ impl SqliteTarget {
         let query = sqlx::query(insert).bind(work.names.tenant());
         query.bind(work.fence.work).bind(work.fence.token).execute(&mut connection).await?;
         connection.close().await?;
-        move_file(&temporary, path).await
+        locked.move_file(&temporary, path).await
     }
 
     pub(super) async fn remove_object(&self, work: &Work<'_>, object: &str) -> Result<(), Failure> {
@@ -174,7 +175,7 @@ impl SqliteTarget {
                 let mut folders = folders.iter().filter(|folder| folder.exists());
                 folders.try_for_each(|folder| files::sync_folder(folder))
             };
-            blocking(&path, remove).await?;
+            locked.on_disk(&path, remove).await?;
             let left = [&path, &closed].into_iter().find(|path| path.exists());
             if let Some(left) = left {
                 let problem = format!("still there after it was removed: {}", left.display());
@@ -197,7 +198,7 @@ impl SqliteTarget {
         locked.write(work, true).await?;
         self.fence_file(&path, work).await?;
         files::create_folder(&self.folder.join(CLOSED)).map_err(|error| io(&closed, &error))?;
-        move_file(&path, &closed).await
+        locked.move_file(&path, &closed).await
     }
 
     pub(super) async fn move_back(&self, work: &Work<'_>) -> Result<(), Failure> {
@@ -209,7 +210,7 @@ impl SqliteTarget {
         }
         must_exist(&closed, work.names)?;
         locked.write(work, true).await?;
-        move_file(&closed, &path).await
+        locked.move_file(&closed, &path).await
     }
 
     pub(super) async fn highest_fence(
@@ -265,7 +266,7 @@ impl SqliteTarget {
         let mut connection = self.connect(path, SqliteJournalMode::Wal).await?;
         migrate::begin(&mut connection, work).await?;
         sqlx::query("COMMIT").execute(&mut connection).await?;
-        let in_use = |error: sqlx::Error| match migrate::is_busy(&error) {
+        let in_use = |error: sqlx::Error| match class(&error) == ErrorClass::Conflict {
             true => Failure::transient(format!("{} is in use: close it first", path.display())),
             false => Failure::from(error),
         };
@@ -308,11 +309,47 @@ impl SqliteTarget {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
             Err(error) => return Err(io(&path, &error)),
         };
-        Ok(Locked { _lock: lock, path, note })
+        Ok(Locked { lock: Arc::new(lock), path, note })
     }
 }
 
 impl Locked {
+    /// Waits for the disk beside the runtime. A call that was begun ends, also if nobody waits for it
+    /// any more; until then it keeps the lock.
+    async fn on_disk(
+        &self,
+        path: &Path,
+        call: impl FnOnce() -> std::io::Result<()> + Send + 'static,
+    ) -> Result<(), Failure> {
+        let lock = Arc::clone(&self.lock);
+        let done = tokio::task::spawn_blocking(move || {
+            let done = call();
+            drop(lock);
+            done
+        });
+        done.await.map_err(StepError::transient)?.map_err(|error| io(path, &error))
+    }
+
+    /// Moves a file to a name that nobody has, durably.
+    async fn move_file(&self, from: &Path, to: &Path) -> Result<(), Failure> {
+        let (from, target) = (from.to_owned(), to.to_owned());
+        let rename = move || {
+            match renameat_with(CWD, &from, CWD, &target, RenameFlags::NOREPLACE) {
+                // This file system cannot refuse. The caller has the lock and saw that nothing
+                // is there, so only somebody else's file could be lost.
+                Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
+                    std::fs::rename(&from, &target)?;
+                }
+                moved => moved?,
+            }
+            for path in [&target, &from] {
+                files::sync_folder(path.parent().unwrap_or(Path::new("/")))?;
+            }
+            Ok(())
+        };
+        self.on_disk(to, rename).await
+    }
+
     fn is_of(&self, names: &TenantNames) -> bool {
         self.note.as_ref().is_some_and(|note| note.tenant == names.tenant())
     }
@@ -327,38 +364,10 @@ impl Locked {
         // One name will do: whoever writes here has the lock.
         let path = self.path.clone();
         let write = move || files::write_private(&path, text.as_bytes(), "new");
-        blocking(&self.path, write).await?;
+        self.on_disk(&self.path, write).await?;
         self.note = Some(note);
         Ok(())
     }
-}
-
-/// Moves a file to a name that nobody has, durably.
-async fn move_file(from: &Path, to: &Path) -> Result<(), Failure> {
-    let (from, target) = (from.to_owned(), to.to_owned());
-    let rename = move || {
-        match renameat_with(CWD, &from, CWD, &target, RenameFlags::NOREPLACE) {
-            // This file system cannot refuse. The caller has the lock and saw that nothing is
-            // there, so only somebody else's file could be lost.
-            Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => std::fs::rename(&from, &target)?,
-            moved => moved?,
-        }
-        for path in [&target, &from] {
-            files::sync_folder(path.parent().unwrap_or(Path::new("/")))?;
-        }
-        Ok(())
-    };
-    blocking(to, rename).await
-}
-
-/// Waits for the disk beside the runtime. The lock of the tenant stays with the caller: if that one
-/// is dropped, the call on the disk still ends, as a late request to a server would.
-async fn blocking(
-    path: &Path,
-    call: impl FnOnce() -> std::io::Result<()> + Send + 'static,
-) -> Result<(), Failure> {
-    let done = tokio::task::spawn_blocking(call).await.map_err(StepError::transient)?;
-    done.map_err(|error| io(path, &error))
 }
 
 fn beside(path: &Path, end: &str) -> PathBuf {

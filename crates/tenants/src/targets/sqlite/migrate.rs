@@ -1,38 +1,32 @@
-//! Runs migrations and seeds in the file of a tenant. The same rules hold as on PostgreSQL.
+//! Migrations and seeds in a file.
 
-use slipway_durable::database::{ErrorClass, class};
+use async_trait::async_trait;
 use sqlx::{AssertSqlSafe, Connection as _, SqliteConnection};
 use tokio::time::timeout;
 
 use super::SqliteTarget;
-use crate::StepError;
 use crate::targets::failure::{Failure, fenced};
-use crate::targets::folder::{self, Migration, Script, Version};
-use crate::targets::plan::{self, Applied, FlywayRow};
+use crate::targets::folder::{self, Script};
+use crate::targets::plan::{Applied, FlywayRow};
+use crate::targets::run::{self, Kind, Run, Status, TenantDatabase};
 use crate::targets::settings::Settings;
 use crate::targets::target::{Fence, Migrated, Repair, Work};
 
 impl SqliteTarget {
     pub(super) async fn apply_migrations(&self, work: &Work<'_>) -> Result<Migrated, Failure> {
         let folder = folder::migrations(self.settings.migrations.as_deref()).await?;
-        let mut connection = self.open(work.names).await?;
-        let migrated = migrate(&mut connection, work, &folder, &self.settings).await?;
-        connection.close().await?;
-        Ok(migrated)
+        let (mut tenant, mut run) = (self.tenant(work).await?, Run::default());
+        let in_any_order = self.settings.allow_out_of_order;
+        run::migrate(&mut tenant, &folder, in_any_order, &mut run).await?;
+        tenant.connection.close().await?;
+        Ok(run.migrated())
     }
 
     pub(super) async fn apply_seeds(&self, work: &Work<'_>) -> Result<(), Failure> {
         let folder = folder::seeds(self.settings.seeds.as_deref()).await?;
-        let mut connection = self.open(work.names).await?;
-        begin(&mut connection, work).await?;
-        let rows = rows(&mut connection, "seed").await?;
-        commit(&mut connection).await?;
-        for script in plan::owed_seeds(&folder, &rows) {
-            let row = Applied::of(script.file.clone(), script);
-            run_whole(&mut connection, work, "seed", &row, script, &self.settings).await?;
-        }
-        connection.close().await?;
-        Ok(())
+        let mut tenant = self.tenant(work).await?;
+        run::seed(&mut tenant, &folder).await?;
+        Ok(tenant.connection.close().await?)
     }
 
     pub(super) async fn enter_repair(
@@ -42,50 +36,83 @@ impl SqliteTarget {
         repair: Repair,
     ) -> Result<(), Failure> {
         let folder = folder::migrations(self.settings.migrations.as_deref()).await?;
-        let mut connection = self.open(work.names).await?;
-        begin(&mut connection, work).await?;
-        let ledger = rows(&mut connection, "migration").await?;
-        let row = plan::repaired(&folder, &ledger, version, repair).map_err(Failure::permanent)?;
-        delete(&mut connection, version).await?;
-        if let Some(row) = row {
-            insert(&mut connection, work, "migration", &row, "done").await?;
-        }
-        commit(&mut connection).await?;
-        connection.close().await?;
-        Ok(())
+        let mut tenant = self.tenant(work).await?;
+        run::repair(&mut tenant, &folder, version, repair).await?;
+        Ok(tenant.connection.close().await?)
+    }
+
+    async fn tenant<'a>(&'a self, work: &'a Work<'a>) -> Result<Tenant<'a>, Failure> {
+        let connection = self.open(work.names).await?;
+        Ok(Tenant { connection, work, settings: &self.settings })
     }
 }
 
-/// Applies what is owed to a database that has our tables.
-pub(super) async fn migrate(
-    connection: &mut SqliteConnection,
-    work: &Work<'_>,
-    folder: &[Migration],
-    settings: &Settings,
-) -> Result<Migrated, Failure> {
-    begin(connection, work).await?;
-    let mut ledger = rows(connection, "migration").await?;
-    let mut migrated = Migrated::default();
-    if ledger.is_empty() {
-        ledger = adopt_flyway(connection, work, folder).await?;
-        migrated.adopted = ledger.iter().map(|row| row.version.clone()).collect();
+/// A database that has our tables, for one piece of work on it.
+pub(super) struct Tenant<'a> {
+    pub(super) connection: SqliteConnection,
+    pub(super) work: &'a Work<'a>,
+    pub(super) settings: &'a Settings,
+}
+
+#[async_trait]
+impl TenantDatabase for Tenant<'_> {
+    async fn begin(&mut self) -> Result<(), Failure> {
+        begin(&mut self.connection, self.work).await
     }
-    commit(connection).await?;
-    let owed =
-        plan::owed(folder, &ledger, settings.allow_out_of_order).map_err(Failure::permanent)?;
-    for Migration { version, script } in owed {
-        let row = Applied::of(version.to_string(), script);
-        if script.is_transactional {
-            run_whole(connection, work, "migration", &row, script, settings).await?;
-        } else {
-            run_loose(connection, work, &row, script, settings).await?;
+
+    async fn commit(&mut self) -> Result<(), Failure> {
+        sqlx::query("COMMIT").execute(&mut self.connection).await?;
+        Ok(())
+    }
+
+    async fn run_inside(&mut self, script: &Script) -> Result<(), Failure> {
+        sqlx::query("SAVEPOINT slipway_file").execute(&mut self.connection).await?;
+        self.run_outside(script).await?;
+        // The savepoint is gone if the file ended the transaction, whatever it began afterwards.
+        let released = sqlx::query("RELEASE slipway_file").execute(&mut self.connection).await;
+        released.map(drop).map_err(|_| run::ended_transaction(script))
+    }
+
+    async fn run_outside(&mut self, script: &Script) -> Result<(), Failure> {
+        let limit = self.settings.statement_timeout();
+        let run = sqlx::raw_sql(AssertSqlSafe(script.sql.clone())).execute(&mut self.connection);
+        match timeout(limit, run).await {
+            Ok(ran) => ran.map(drop).map_err(|error| Failure::of_script(script, error)),
+            Err(_) => Err(Failure::Silent(format!("{} took longer than {limit:?}", script.file))),
         }
-        migrated.applied.push(version.to_string());
-        ledger.push(row);
     }
-    let highest = ledger.iter().filter_map(|row| Version::parse(&row.version)).max();
-    migrated.version = highest.map(|version| version.to_string());
-    Ok(migrated)
+
+    async fn rows(&mut self, kind: Kind) -> Result<Vec<Applied>, Failure> {
+        rows(&mut self.connection, kind).await
+    }
+
+    async fn insert(&mut self, kind: Kind, row: &Applied, status: Status) -> Result<(), Failure> {
+        let sql = "INSERT INTO slipway_migrations \
+                   (kind, version, file, checksum, status, work, token) \
+                   VALUES ($1, $2, $3, $4, $5, $6, $7)";
+        let query = sqlx::query(sql).bind(kind.as_str()).bind(&row.version).bind(&row.file);
+        let query = query.bind(&row.checksum).bind(status.as_str()).bind(self.work.fence.work);
+        query.bind(self.work.fence.token).execute(&mut self.connection).await?;
+        Ok(())
+    }
+
+    async fn delete(&mut self, version: &str) -> Result<(), Failure> {
+        let sql = "DELETE FROM slipway_migrations WHERE kind = 'migration' AND version = $1";
+        sqlx::query(sql).bind(version).execute(&mut self.connection).await?;
+        Ok(())
+    }
+
+    async fn flyway(&mut self) -> Result<Option<Vec<FlywayRow>>, Failure> {
+        let there =
+            "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE name = 'flyway_schema_history')";
+        if !sqlx::query_scalar::<_, bool>(there).fetch_one(&mut self.connection).await? {
+            return Ok(None);
+        }
+        let sql = "SELECT version, type, script, success <> 0 FROM flyway_schema_history \
+                   ORDER BY installed_rank";
+        let rows: Vec<_> = sqlx::query_as(sql).fetch_all(&mut self.connection).await?;
+        Ok(Some(rows.into_iter().map(FlywayRow::of).collect()))
+    }
 }
 
 /// Begins a transaction that alone may write, with the fence in it.
@@ -109,134 +136,17 @@ pub(super) async fn begin(
         }
         found => {
             let whose = found.map_or("nobody".to_owned(), |(tenant, ..)| tenant);
-            let problem = format!("the file {} belongs to {whose}", names.file());
-            Failure::permanent(problem)
+            Failure::permanent(format!("the file {} belongs to {whose}", names.file()))
         }
     })
 }
 
-pub(super) async fn commit(connection: &mut SqliteConnection) -> Result<(), Failure> {
-    sqlx::query("COMMIT").execute(connection).await?;
-    Ok(())
-}
-
-/// Whether somebody else has the file.
-pub(super) fn is_busy(error: &sqlx::Error) -> bool {
-    class(error) == ErrorClass::Conflict
-}
-
-async fn run_script(
-    connection: &mut SqliteConnection,
-    script: &Script,
-    settings: &Settings,
-) -> Result<(), Failure> {
-    let limit = settings.statement_timeout();
-    let run = sqlx::raw_sql(AssertSqlSafe(script.sql.clone())).execute(connection);
-    match timeout(limit, run).await {
-        Ok(ran) => ran.map(drop).map_err(|error| Failure::of_script(script, error)),
-        Err(_) => Err(Failure::Silent(format!("{} took longer than {limit:?}", script.file))),
-    }
-}
-
-async fn run_whole(
-    connection: &mut SqliteConnection,
-    work: &Work<'_>,
-    kind: &str,
-    row: &Applied,
-    script: &Script,
-    settings: &Settings,
-) -> Result<(), Failure> {
-    begin(connection, work).await?;
-    sqlx::query("SAVEPOINT slipway_file").execute(&mut *connection).await?;
-    run_script(connection, script, settings).await?;
-    // The savepoint is gone if the file ended the transaction, whatever it began afterwards.
-    if sqlx::query("RELEASE slipway_file").execute(&mut *connection).await.is_err() {
-        return Err(Failure::permanent(format!(
-            "{} ends its transaction by itself: take COMMIT and ROLLBACK out of it, or mark it \
-             with `-- slipway: no-transaction`; look at what it has done already",
-            script.file
-        )));
-    }
-    insert(connection, work, kind, row, "done").await?;
-    commit(connection).await
-}
-
-async fn run_loose(
-    connection: &mut SqliteConnection,
-    work: &Work<'_>,
-    row: &Applied,
-    script: &Script,
-    settings: &Settings,
-) -> Result<(), Failure> {
-    begin(connection, work).await?;
-    insert(connection, work, "migration", row, "running").await?;
-    commit(connection).await?;
-    if let Err(failure) = run_script(connection, script, settings).await {
-        let reason = StepError::from(failure).message;
-        return Err(Failure::permanent(format!(
-            "state unknown: {reason}; {} ran without a transaction and may have done a part: \
-             look at the tenant, then repair version {} as applied or as not applied",
-            script.file, row.version
-        )));
-    }
-    begin(connection, work).await?;
-    delete(connection, &row.version).await?;
-    insert(connection, work, "migration", row, "done").await?;
-    commit(connection).await
-}
-
 pub(super) async fn rows(
     connection: &mut SqliteConnection,
-    kind: &str,
+    kind: Kind,
 ) -> Result<Vec<Applied>, Failure> {
     let sql = "SELECT version, file, checksum, status <> 'done' FROM slipway_migrations \
                WHERE kind = $1 ORDER BY rowid";
-    let rows: Vec<(String, String, Option<String>, bool)> =
-        sqlx::query_as(sql).bind(kind).fetch_all(connection).await?;
-    let row =
-        |(version, file, checksum, is_unknown)| Applied { version, file, checksum, is_unknown };
-    Ok(rows.into_iter().map(row).collect())
-}
-
-async fn insert(
-    connection: &mut SqliteConnection,
-    work: &Work<'_>,
-    kind: &str,
-    row: &Applied,
-    status: &str,
-) -> Result<(), Failure> {
-    let sql = "INSERT INTO slipway_migrations (kind, version, file, checksum, status, work, token) \
-               VALUES ($1, $2, $3, $4, $5, $6, $7)";
-    let query = sqlx::query(sql).bind(kind).bind(&row.version).bind(&row.file);
-    let query = query.bind(&row.checksum).bind(status);
-    query.bind(work.fence.work).bind(work.fence.token).execute(connection).await?;
-    Ok(())
-}
-
-async fn delete(connection: &mut SqliteConnection, version: &str) -> Result<(), Failure> {
-    let sql = "DELETE FROM slipway_migrations WHERE kind = 'migration' AND version = $1";
-    sqlx::query(sql).bind(version).execute(connection).await?;
-    Ok(())
-}
-
-async fn adopt_flyway(
-    connection: &mut SqliteConnection,
-    work: &Work<'_>,
-    folder: &[Migration],
-) -> Result<Vec<Applied>, Failure> {
-    let there = "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE name = 'flyway_schema_history')";
-    if !sqlx::query_scalar::<_, bool>(there).fetch_one(&mut *connection).await? {
-        return Ok(Vec::new());
-    }
-    let sql = "SELECT version, type, script, success <> 0 FROM flyway_schema_history \
-               ORDER BY installed_rank";
-    let rows: Vec<(Option<String>, String, String, bool)> =
-        sqlx::query_as(sql).fetch_all(&mut *connection).await?;
-    let row = |(version, kind, script, success)| FlywayRow { version, kind, script, success };
-    let rows: Vec<_> = rows.into_iter().map(row).collect();
-    let adopted = plan::adopted(&rows, folder).map_err(Failure::permanent)?;
-    for row in &adopted {
-        insert(connection, work, "migration", row, "done").await?;
-    }
-    Ok(adopted)
+    let rows: Vec<_> = sqlx::query_as(sql).bind(kind.as_str()).fetch_all(connection).await?;
+    Ok(rows.into_iter().map(Applied::of_row).collect())
 }

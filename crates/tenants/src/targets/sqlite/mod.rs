@@ -8,86 +8,11 @@
 //!
 //! The folder is on one machine: SQLite's locks and ours do not work over a network.
 
-mod drift;
 mod files;
 mod migrate;
 
-use std::path::PathBuf;
+mod drift;
 
-use async_trait::async_trait;
+mod target;
 
-use super::names::TenantNames;
-use super::secret::Secret;
-use super::settings::Settings;
-use super::target::{Drift, Fence, Migrated, Repair, Target, Work};
-use crate::StepError;
-
-/// A folder whose files are tenants.
-#[derive(Debug)]
-pub(crate) struct SqliteTarget {
-    settings: Settings,
-    folder: PathBuf,
-}
-
-impl SqliteTarget {
-    pub(crate) fn new(settings: &Settings, folder: &Secret) -> Result<Self, StepError> {
-        let folder = PathBuf::from(folder.expose());
-        if !folder.is_absolute() {
-            let problem = "the target's text is no folder: write its path from the root on";
-            return Err(StepError::permanent(problem));
-        }
-        Ok(Self { settings: settings.clone(), folder })
-    }
-}
-
-#[async_trait]
-impl Target for SqliteTarget {
-    async fn create_schema(&self, work: &Work<'_>) -> Result<(), StepError> {
-        Ok(self.make_file(work).await?)
-    }
-
-    async fn create_role(&self, _: &Work<'_>) -> Result<(), StepError> {
-        Ok(())
-    }
-
-    async fn migrate(&self, work: &Work<'_>) -> Result<Migrated, StepError> {
-        Ok(self.apply_migrations(work).await?)
-    }
-
-    async fn seed(&self, work: &Work<'_>) -> Result<(), StepError> {
-        Ok(self.apply_seeds(work).await?)
-    }
-
-    async fn repair(
-        &self,
-        work: &Work<'_>,
-        version: &str,
-        repair: Repair,
-    ) -> Result<(), StepError> {
-        Ok(self.enter_repair(work, version, repair).await?)
-    }
-
-    async fn remove(&self, work: &Work<'_>, object: &str) -> Result<(), StepError> {
-        Ok(self.remove_object(work, object).await?)
-    }
-
-    async fn close(&self, work: &Work<'_>) -> Result<(), StepError> {
-        Ok(self.move_aside(work).await?)
-    }
-
-    async fn reopen(&self, work: &Work<'_>) -> Result<(), StepError> {
-        Ok(self.move_back(work).await?)
-    }
-
-    async fn destroy(&self, work: &Work<'_>) -> Result<(), StepError> {
-        Ok(self.remove_all(work).await?)
-    }
-
-    async fn drift(&self, names: &TenantNames, deep: bool) -> Result<Drift, StepError> {
-        Ok(self.compare(names, deep).await?)
-    }
-
-    async fn fence(&self, names: &TenantNames) -> Result<Option<Fence>, StepError> {
-        Ok(self.highest_fence(names).await?)
-    }
-}
+pub(crate) use target::SqliteTarget;

@@ -2,8 +2,7 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::process::{Command, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use slipway_tenants::testing::AnyStore;
@@ -91,15 +90,24 @@ fn process() {
     let (Ok(database), Ok(partition)) = (std::env::var(DATABASE), std::env::var(PARTITION)) else {
         return;
     };
-    std::thread::spawn(|| {
+    let (end, ended) = tokio::sync::oneshot::channel();
+    std::thread::spawn(move || {
         while std::io::stdin().read(&mut [0]).is_ok_and(|bytes| bytes > 0) {
-            GO_ON.store(true, Ordering::SeqCst);
+            *GO_ON.0.lock().expect("nobody panics inside") = true;
+            GO_ON.1.notify_all();
         }
-        std::process::exit(0);
+        let _the_worker_is_gone = end.send(());
     });
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     let runtime = runtime.worker_threads(2).enable_all().build().expect("a runtime");
-    runtime.block_on(works(&database, &partition));
+    runtime.block_on(async {
+        tokio::select! {
+            () = works(&database, &partition) => {}
+            _ = ended => {}
+        }
+    });
+    // A step that waits is nobody's to wait for.
+    runtime.shutdown_background();
 }
 
 /// Claims and works until it is killed.
@@ -171,7 +179,7 @@ fn steps(target: &Target) -> Steps {
 }
 
 /// Whether the worker of the tenant `slow` was told to go on.
-static GO_ON: AtomicBool = AtomicBool::new(false);
+static GO_ON: (Mutex<bool>, Condvar) = (Mutex::new(false), Condvar::new());
 
 /// A few milliseconds. The first worker of the tenant `slow` waits in its first step, without
 /// a lock or a transaction, until it is told to go on.
@@ -180,9 +188,8 @@ async fn pause(context: &StepContext) {
     if first && context.job().tenant_id.contains("slow") {
         say("inside");
         // Not by the runtime, which would end the step when it finds the lease over.
-        while !GO_ON.load(Ordering::SeqCst) {
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        let told = GO_ON.0.lock().expect("nobody panics inside");
+        let _told = GO_ON.1.wait_while(told, |told| !*told).expect("nobody panics inside");
         return;
     }
     tokio::time::sleep(Duration::from_millis(20)).await;

@@ -1,10 +1,14 @@
 //! Faults in every step, on both engines.
 
+use std::rc::Rc;
+use std::task::Poll;
 use std::time::Duration;
 
 use slipway_tenants::targets::{CommandStep, Target, Work};
 use slipway_tenants::testing::{quick, survives_every_fault};
 use slipway_tenants::{Cancel, ClaimFrom, Error, NewJob, Options, Outcome, Step, StepError};
+
+use slipway_testkit::wait::until;
 
 use super::site::{Notes, Site, sites, work};
 
@@ -82,6 +86,73 @@ async fn a_crash_between_journal_and_effect_is_borne() {
             }
         }
     }
+}
+
+/// Polls a future this often and then drops it, as a crash of its worker would.
+async fn crash_after<F: Future>(polls: usize, future: F) -> Option<F::Output> {
+    let (mut future, mut left) = (std::pin::pin!(future), polls);
+    std::future::poll_fn(move |context| {
+        if left == 0 {
+            return Poll::Ready(None);
+        }
+        left -= 1;
+        future.as_mut().poll(context).map(Some)
+    })
+    .await
+}
+
+/// The worker dies wherever it waits for the target, one tenant for each such moment. The next
+/// worker finishes the tenant, or removes it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_crash_at_any_moment_is_borne() {
+    for site in sites("moments").await {
+        site.usual_files();
+        let local = tokio::task::LocalSet::new();
+        local.run_until(crash_at_every_moment(Rc::new(site))).await;
+    }
+}
+
+async fn crash_at_every_moment(site: Rc<Site>) {
+    let target = site.target().await;
+    let mut running = tokio::task::JoinSet::new();
+    let mut survived = 0;
+    // When a few ran to their end, every earlier moment had its crash.
+    for polls in (1..).take_while(|polls| *polls < 1_000) {
+        let (target, site) = (target.clone(), Rc::clone(&site));
+        running.spawn_local(async move { crash_one(&*target, &site, polls).await });
+        if running.len() >= 8 {
+            let done = running.join_next().await.expect("one").expect("no panic");
+            survived += usize::from(done);
+        }
+        if survived > 3 {
+            break;
+        }
+    }
+    assert!(survived > 3, "no worker comes to its end");
+    while let Some(done) = running.join_next().await {
+        done.expect("no panic");
+    }
+}
+
+/// Whether the worker ended before its crash.
+async fn crash_one(target: &dyn Target, site: &Site, polls: usize) -> bool {
+    let tenant = format!("crash{polls}");
+    let (names, notes) = (site.names(&tenant), Notes::default());
+    let make = async |token| {
+        for of in [Step::CreateSchema, Step::CreateRole, Step::Migrate, Step::Seed] {
+            step(target, of, &work(&names, (1, token), &notes)).await?;
+        }
+        Ok::<_, StepError>(())
+    };
+    let ended = crash_after(polls, make(1)).await;
+    let ends_well = polls.is_multiple_of(2);
+    until(Duration::from_secs(20), "the next worker", async || match ends_well {
+        true => make(2).await.is_ok(),
+        false => step(target, Step::Cleanup, &work(&names, (1, 2), &notes)).await.is_ok(),
+    })
+    .await;
+    check(site, &tenant, ends_well).await.expect(&tenant);
+    ended.is_some()
 }
 
 /// Two workers have the same job, one of them late: whoever is first, the tenant is whole.

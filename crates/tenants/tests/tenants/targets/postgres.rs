@@ -1,7 +1,7 @@
 //! What only PostgreSQL has: roles, grants, passwords.
 
 use std::str::FromStr as _;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use slipway_tenants::targets::SecretSink;
 use slipway_tenants::testing::quick;
@@ -162,6 +162,18 @@ async fn a_lock_that_is_taken_stops_nobody_for_long() {
     .await;
 }
 
+/// Puts a relay before the target, for whoever opens it from now on.
+async fn behind_relay(site: &Site) -> Relay {
+    let dsn = std::fs::read_to_string(site.folder.path().join("target")).expect("the target");
+    let options = PgConnectOptions::from_str(&dsn).expect("a url");
+    let address = format!("{}:{}", options.get_host(), options.get_port());
+    let relay = Relay::to(address.parse().expect("an address")).await.expect("a relay");
+    let through = dsn.replacen(&address, &relay.address().to_string(), 1);
+    assert_ne!(through, dsn);
+    std::fs::write(site.folder.path().join("target"), through).expect("written");
+    relay
+}
+
 /// Answers that get lost, also that of a commit: every file is applied once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn lost_answers_apply_nothing_twice() {
@@ -169,16 +181,10 @@ async fn lost_answers_apply_nothing_twice() {
     for n in 1..=20 {
         site.migration(&format!("V{n}__n.sql"), &format!("CREATE TABLE t{n} (id int)"));
     }
-    let dsn = std::fs::read_to_string(site.folder.path().join("target")).expect("the target");
-    let options = PgConnectOptions::from_str(&dsn).expect("a url");
-    let address = format!("{}:{}", options.get_host(), options.get_port());
-    let relay = Relay::to(address.parse().expect("an address")).await.expect("a relay");
-    let through = dsn.replacen(&address, &relay.address().to_string(), 1);
-    assert_ne!(through, dsn);
     let direct = site.target().await;
     let (names, notes) = (site.names("acme"), Notes::default());
     direct.create_schema(&work(&names, (1, 1), &notes)).await.expect("a schema");
-    std::fs::write(site.folder.path().join("target"), through).expect("written");
+    let relay = behind_relay(&site).await;
     let target = site.target().await;
     let mut random = Random::new(17);
     let migrate = async {
@@ -252,4 +258,63 @@ async fn many_tenants_are_made_at_once() {
     let ended = executor.work(claimed, &Cancel::new()).await;
     assert_eq!(ended.len(), 24);
     assert!(ended.iter().all(|(_, outcome)| *outcome == Ok(Outcome::Ready)), "{ended:?}");
+}
+
+/// The network fails again and again while jobs run: every tenant is whole in the end.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_network_that_fails_costs_time_only() {
+    let Some(site) = postgres("network").await else { return };
+    site.usual_files();
+    let relay = behind_relay(&site).await;
+    for n in 0..8 {
+        let job = NewJob::new(format!("j{n}"), format!("t{n}")).in_partition("network");
+        site.store.upsert(&job).await.expect("a job");
+    }
+    let executor = site.executor_with(Options { step_attempts: 1_000, ..quick() }).await;
+    let mut random = Random::new(17);
+    let run = async {
+        for n in 0..8 {
+            let ended = executor.run(&format!("j{n}")).await;
+            assert_eq!(ended, Ok(Outcome::Ready), "job {n}");
+        }
+    };
+    let cut = async {
+        for _ in 0..25 {
+            tokio::time::sleep(Duration::from_millis(random.between(3, 40))).await;
+            relay.cut();
+            tokio::time::sleep(Duration::from_millis(random.between(1, 5))).await;
+            relay.restore();
+        }
+    };
+    tokio::join!(run, cut);
+    let target = site.target().await;
+    for n in 0..8 {
+        let tenant = format!("t{n}");
+        let drift = target.drift(&site.names(&tenant), false).await.expect("drift");
+        assert_eq!(drift.differences, [], "{tenant}");
+        assert_eq!(site.number(&tenant, "SELECT count(*) FROM orders").await, 1);
+    }
+}
+
+/// A server that is gone without a word is not waited for longer than a statement may take, and
+/// nothing that a person may read has the password of the provisioner.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_silent_server_is_given_up() {
+    let Some(mut site) = postgres("silent").await else { return };
+    site.usual_files();
+    site.settings.statement_timeout_seconds = 1;
+    let relay = behind_relay(&site).await;
+    let (target, names, notes) = (site.target().await, site.names("acme"), Notes::default());
+    target.create_schema(&work(&names, (1, 1), &notes)).await.expect("a schema");
+    assert!(!format!("{target:?}").contains("provisioner"), "{target:?}");
+    relay.swallow();
+    let started = Instant::now();
+    let error = target.migrate(&work(&names, (1, 1), &notes)).await.unwrap_err();
+    assert!(error.is_transient && error.message.contains("state unknown"), "{error:?}");
+    assert!(started.elapsed() < Duration::from_secs(8), "{:?}", started.elapsed());
+    relay.restore();
+    until(Duration::from_secs(20), "the server to notice", async || {
+        target.migrate(&work(&names, (1, 2), &notes)).await.is_ok()
+    })
+    .await;
 }

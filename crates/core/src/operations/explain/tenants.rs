@@ -120,7 +120,8 @@ fn progress(found: &mut Explanation, facts: &TenantFacts<'_>, job: &TenantJob) {
     let parked = job.not_before.filter(|at| job.worker.is_none() && *at > facts.now);
     found.next_check_at = parked;
     let failed = format!("its step failed {} time(s) in a row", job.step_attempts);
-    let cause = if job.last_error.is_empty() { String::new() } else { format!(": {}", job.last_error) };
+    let cause =
+        if job.last_error.is_empty() { String::new() } else { format!(": {}", job.last_error) };
     found.waiting_for = match (&facts.mode, &job.paused) {
         _ if job.state == JobState::Cleanup && job.step_attempts > 0 => {
             Some(format!("cleanup, which failed and is tried again{cause}"))
@@ -133,7 +134,9 @@ fn progress(found: &mut Explanation, facts: &TenantFacts<'_>, job: &TenantJob) {
         (Mode::Observing(_), _) if job.state != JobState::Cleanup => {
             Some("the installation to act again: `slipway resume`".to_owned())
         }
-        _ if parked.is_some() && job.step_attempts > 0 => Some(format!("its next try; {failed}{cause}")),
+        _ if parked.is_some() && job.step_attempts > 0 => {
+            Some(format!("its next try; {failed}{cause}"))
+        }
         _ if job.worker.is_some() => Some(format!("the step after {}", job.state)),
         _ => Some("a worker that claims it".to_owned()),
     };

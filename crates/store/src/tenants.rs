@@ -72,11 +72,8 @@ impl Client {
     }
 
     async fn provision(&self, text: &str) -> Result<TenantId, Error> {
-        let new = NewTenant {
-            id: TenantId::new(id()),
-            job_id: TenantJobId::new(id()),
-            name: name(text),
-        };
+        let new =
+            NewTenant { id: TenantId::new(id()), job_id: TenantJobId::new(id()), name: name(text) };
         let key = TenantKey::New {
             project: "shop".to_owned(),
             profile: "files".to_owned(),
