@@ -61,7 +61,12 @@ impl Site {
         query: Query,
     ) -> Self {
         let prefix = format!("{}_", run.replace('-', "_"));
-        Self { folder: directory.join("tenants"), database_url: database_url.cloned(), prefix, query }
+        Self {
+            folder: directory.join("tenants"),
+            database_url: database_url.cloned(),
+            prefix,
+            query,
+        }
     }
 
     pub(super) const fn engine(&self) -> &'static str {
@@ -125,20 +130,25 @@ impl Site {
             Way::Nothing => return Ok(NOTHING.to_owned()),
         };
         let mut line = Vec::new();
-        for (what, sql) in [
-            ("tables", self.tables()),
-            ("plans", "SELECT name FROM plans ORDER BY name"),
-            ("customers", "SELECT name FROM customers ORDER BY name"),
+        for sql in [
+            self.tables(),
+            "SELECT name FROM plans ORDER BY name",
+            "SELECT name FROM customers ORDER BY name",
         ] {
             match (self.query)(url.clone(), sql.to_owned()).await {
-                Ok(rows) => line.push(format!("{what} {}", rows.join(" "))),
-                Err(error) if error.contains("not permitted to log in") => {
+                Ok(rows) if rows.is_empty() => line.push("-".to_owned()),
+                Ok(rows) => line.push(rows.join(" ")),
+                // It may have been closed since its place was read.
+                Err(error)
+                    if error.contains("not permitted to log in")
+                        || matches!(self.way_to(tenant).await?, Way::Closed) =>
+                {
                     return Ok(CLOSED.to_owned());
                 }
                 Err(error) => return Err(Error::Demo(format!("cannot read {tenant}: {error}"))),
             }
         }
-        Ok(line.join(", "))
+        Ok(line.join(" | "))
     }
 
     /// Adds a customer, as the tenant's application would.
@@ -199,7 +209,8 @@ impl Site {
             let files = self.folder.join("files");
             let folders = [files.join("closed"), files];
             let entries = folders.iter().filter_map(|folder| fs::read_dir(folder).ok()).flatten();
-            let names = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
+            let names =
+                entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
             return Ok(names.filter(|name| name.starts_with(&self.prefix)).collect());
         };
         let like = self.prefix.replace('_', "\\_");
