@@ -55,6 +55,6 @@ pub use exit::{EXIT_CODES, Exit};
 pub use fleet::agent::AgentCommand;
 pub use operations::{KeyProbe, ServerProbe, probe_server};
 pub use output::{Template, agree, facts, fail, present, rows, say, wrap};
-pub use renderers::{DaemonSet, MachineConfig, Pending, Renderers};
+pub use renderers::{DaemonSet, MachineConfig, Pending, Query, Renderers};
 pub use run::{run, run_on};
 pub use terminal::{Terminal, Traits};

@@ -11,7 +11,11 @@ use slipway_wire::problem::FieldError;
 /// What a function answers later, or why it cannot.
 pub type Pending<T> = Pin<Box<dyn Future<Output = Result<T, String>> + Send>>;
 
-/// Functions of the renderer, and what a demo checks on a cluster.
+/// Runs a statement on the database of a URL: the first column of its rows, which is text.
+pub type Query = fn(String, String) -> Pending<Vec<String>>;
+
+/// Functions of the renderer, and what demos check on a cluster and in
+/// a database.
 #[derive(Debug, Clone, Copy)]
 pub struct Renderers {
     /// The faults of a version for engine crossplane, by slug and content; the
@@ -29,6 +33,7 @@ pub struct Renderers {
     pub config_maps: fn(PathBuf, &'static str, Option<String>) -> Pending<Vec<Value>>,
     /// Deletes those with these labels.
     pub remove_config_maps: fn(PathBuf, &'static str, String) -> Pending<()>,
+    pub query: Query,
 }
 
 /// The input of a cloud-init document.

@@ -13,6 +13,8 @@ use crate::files::sample;
 use crate::fleet::demo::{self as fleet_demo, FleetCommand};
 use crate::renderers::Renderers;
 use crate::session::Session;
+use crate::tenants::demo as tenant_demo;
+use crate::tenants::tenant::TenantCommand;
 use crate::terminal::Terminal;
 
 /// Runs one command on the streams of this process.
@@ -35,6 +37,10 @@ pub async fn run_on(
         Command::Fleet(FleetCommand::Demo(arguments)) => {
             let output = options.output;
             Box::pin(fleet_demo::run(&arguments, output, renderers, terminal)).await
+        }
+        Command::Tenant(TenantCommand::Demo(arguments)) => {
+            let output = options.output;
+            Box::pin(tenant_demo::run(&arguments, output, renderers, terminal)).await
         }
         Command::Sample => {
             sample::run(terminal);

@@ -17,9 +17,10 @@ use slipway_render::{definitions, pair};
 use slipway_server::submitted_content;
 use slipway_wire::catalog::{self, PublishVersion};
 use slipway_wire::problem::FieldError;
+use sqlx::{Connection as _, Row as _};
 
 pub(crate) const RENDERERS: Renderers =
-    Renderers { faults, daemon_set, cloud_init, role, config_maps, remove_config_maps };
+    Renderers { faults, daemon_set, cloud_init, role, config_maps, remove_config_maps, query };
 
 /// Defaults of a rendered node agent; plexd has its own.
 const HEARTBEAT_INTERVAL_MS: u64 = 30_000;
@@ -139,4 +140,27 @@ fn remove_config_maps(kubeconfig: PathBuf, namespace: &'static str, labels: Stri
         }
         Ok(())
     })
+}
+
+/// Runs one statement over a connection of its own.
+fn query(url: String, sql: String) -> Pending<Vec<String>> {
+    Box::pin(async move {
+        let statement = sqlx::AssertSqlSafe(sql);
+        let rows: Result<_, _> = if url.starts_with("sqlite:") {
+            let mut connection = sqlx::SqliteConnection::connect(&url).await.map_err(shown)?;
+            let rows = sqlx::query(statement).fetch_all(&mut connection).await.map_err(shown)?;
+            connection.close().await.map_err(shown)?;
+            rows.iter().map(|row| row.try_get(0)).collect()
+        } else {
+            let mut connection = sqlx::PgConnection::connect(&url).await.map_err(shown)?;
+            let rows = sqlx::query(statement).fetch_all(&mut connection).await.map_err(shown)?;
+            connection.close().await.map_err(shown)?;
+            rows.iter().map(|row| row.try_get(0)).collect()
+        };
+        rows.map_err(shown)
+    })
+}
+
+fn shown(error: sqlx::Error) -> String {
+    slipway_tenants::redacted(&error.to_string())
 }

@@ -18,7 +18,7 @@
 //! stopped process (SIGSTOP) cannot end by itself.
 
 //!
-//! `stage` and `screen` are what every demo has; that of Fleet uses them, too.
+//! `stage` and `screen` are what every demo has; those of Fleet and of tenants use them, too.
 
 mod arguments;
 mod run;
@@ -38,5 +38,5 @@ mod screen;
 pub(crate) use arguments::{DemoArguments, EXAMPLES};
 pub(crate) use plane::own_program;
 pub(crate) use run::run;
-pub(crate) use screen::{Fact, Screen};
+pub(crate) use screen::{Fact, Screen, expect};
 pub(crate) use stage::{Setting, Stage};

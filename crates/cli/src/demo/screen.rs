@@ -1,8 +1,11 @@
 //! The output of the demo: a timeline, and the facts that it checks.
 
 use std::fmt::Display;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use tokio::time::sleep;
+
+use crate::error::Error;
 use crate::output::{BOLD, GREEN, RED, coloured};
 use crate::terminal::{Terminal, clean};
 
@@ -42,6 +45,34 @@ impl Fact {
     #[cfg(test)]
     pub(crate) fn name(&self) -> &str {
         &self.name
+    }
+}
+
+/// What takes longer does not come about. It is for a machine that is busy with something
+/// else; each of these takes a second or two.
+const CONVERGE_LIMIT: Duration = Duration::from_secs(30);
+const PACE: Duration = Duration::from_millis(100);
+
+/// Observes until what is seen is what is expected. If that does not come about, the fact
+/// fails and the story ends.
+pub(crate) async fn expect(
+    screen: &mut Screen<'_>,
+    fact: &str,
+    expected: &str,
+    observe: impl AsyncFn() -> Result<String, Error>,
+) -> Result<(), Error> {
+    let begun = Instant::now();
+    loop {
+        let seen = observe().await?;
+        let holds = seen == expected;
+        if holds || begun.elapsed() > CONVERGE_LIMIT {
+            screen.check(Fact::equal(fact, expected, &seen));
+            return match holds {
+                true => Ok(()),
+                false => Err(Error::Demo(format!("not within {CONVERGE_LIMIT:?}: {fact}"))),
+            };
+        }
+        sleep(PACE).await;
     }
 }
 

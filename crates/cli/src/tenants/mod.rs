@@ -1,4 +1,5 @@
 //! Tenants and their profiles.
 
+pub(crate) mod demo;
 pub(crate) mod profile;
 pub(crate) mod tenant;

@@ -1,10 +1,12 @@
-//! The demos, as a newcomer runs them: the broker's on both databases, and that of Fleet.
+//! The demos, as a newcomer runs them: those of the broker and of tenants on both databases,
+//! and that of Fleet.
 
 use std::process::{Output, Stdio};
 
 use serde_json::{Value, json};
 use slipway_testkit::process::{Signal, processes_with_argument, send_signal};
 use slipway_testkit::{postgres, wait};
+use sqlx::Connection as _;
 
 use crate::control_plane::{TIMEOUT, binary};
 
@@ -64,6 +66,11 @@ fn the_demo_of_fleet_verifies_every_fact() {
         assert_eq!(summary[count], expected, "{count}: {summary}");
     }
     assert!(summary["duration_ms"].as_u64().unwrap() < 60_000, "{summary}");
+    check_lines(output);
+}
+
+/// What a terminal of 80 columns shows, without colours for a file.
+fn check_lines(output: Output) {
     let text = String::from_utf8(output.stdout).unwrap();
     let lines: Vec<_> = text.lines().collect();
     let (_, shown) = lines.split_last().unwrap();
@@ -71,6 +78,53 @@ fn the_demo_of_fleet_verifies_every_fact() {
         assert!(line.chars().count() <= 80, "longer than 80 columns: {line}");
         assert!(!line.contains('\u{1b}'), "no colours without a terminal: {line}");
     }
+}
+
+fn check_tenants(summary: &Value, engine: &str) {
+    for (count, expected) in [
+        ("tenants", 5),
+        ("ready", 4),
+        ("cleaned_up", 1),
+        ("migrated", 4),
+        ("decommissioned", 1),
+        ("restored", 1),
+        ("purged", 5),
+    ] {
+        assert_eq!(summary[count], expected, "{count}: {summary}");
+    }
+    assert_eq!(summary["engine"], engine, "{summary}");
+    assert!(summary["duration_ms"].as_u64().unwrap() < 60_000, "{summary}");
+}
+
+#[test]
+fn the_demo_of_tenants_verifies_every_fact_in_files() {
+    let (output, summary) = demo(&["tenant", "demo"]);
+    check_tenants(&summary, "sqlite");
+    check_lines(output);
+}
+
+/// By a provisioner that is not superuser.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_demo_of_tenants_verifies_every_fact_on_postgresql() {
+    const TEST: &str = "the_demo_of_tenants_verifies_every_fact_on_postgresql";
+    let Some(server) = postgres::shared(TEST).await else { return };
+    let database = server.database("tenant_demo").await;
+    let url = provisioner(&database).await;
+    let (_, summary) = demo(&["tenant", "demo", "--database-url", &url]);
+    check_tenants(&summary, "postgres");
+}
+
+/// The URL of a role that may make roles, and schemas in this database.
+async fn provisioner(database: &postgres::TestDatabase) -> String {
+    let mut connection = sqlx::PgConnection::connect(database.url()).await.unwrap();
+    let role = database.name();
+    for statement in [
+        format!("CREATE ROLE {role} LOGIN CREATEROLE"),
+        format!("GRANT CREATE ON DATABASE {role} TO {role}"),
+    ] {
+        sqlx::query(sqlx::AssertSqlSafe(statement)).execute(&mut connection).await.unwrap();
+    }
+    database.url().replace("postgres@", &format!("{role}@"))
 }
 
 /// What it started is ended and removed, too, if somebody interrupts it.

@@ -33,6 +33,7 @@ const RUN_ELSEWHERE: [&str; 5] = [
     "slipway up",
     "slipway up --database-url postgres://user@host/slipway",
     "cargo run --release -- fleet demo",
+    "cargo run --release -- tenant demo",
 ];
 
 /// PostgreSQL has its own tool for the one, and the other would report that the

@@ -2,7 +2,6 @@
 //! expected, and what was seen in the end.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 use slipway_wire::deletion::{Deletion, Restore};
@@ -15,18 +14,12 @@ use slipway_wire::operations::Explanation;
 use slipway_wire::rollouts::{
     PauseRollout, ResumeRollout, Rollout, RolloutMember, RolloutStrategy,
 };
-use tokio::time::{Instant, sleep};
 
 use super::content::{FIRST, NOTHING, SECOND, Version};
 use super::sites::Site;
 use crate::client::{Client, Listing};
-use crate::demo::{Fact, Screen};
+use crate::demo::{Fact, Screen, expect};
 use crate::error::Error;
-
-/// What takes longer does not come about. It is for a machine that is busy with something
-/// else; each of these takes a second or two.
-const CONVERGE_LIMIT: Duration = Duration::from_secs(30);
-const PACE: Duration = Duration::from_millis(100);
 
 /// The label of the canary's agent.
 const CANARY: &str = "canary";
@@ -324,27 +317,4 @@ fn by_site(sites: &[Site], states: impl Iterator<Item = (String, String)>) -> St
         states.get(&site.agent_id).map(|state| format!("{}: {state}", site.name))
     });
     named.collect::<Vec<_>>().join(", ")
-}
-
-/// Observes until what is seen is what is expected. If that does not come about, the fact
-/// fails and the story ends.
-async fn expect(
-    screen: &mut Screen<'_>,
-    fact: &str,
-    expected: &str,
-    observe: impl AsyncFn() -> Result<String, Error>,
-) -> Result<(), Error> {
-    let begun = Instant::now();
-    loop {
-        let seen = observe().await?;
-        let holds = seen == expected;
-        if holds || begun.elapsed() > CONVERGE_LIMIT {
-            screen.check(Fact::equal(fact, expected, &seen));
-            return match holds {
-                true => Ok(()),
-                false => Err(Error::Demo(format!("not within {CONVERGE_LIMIT:?}: {fact}"))),
-            };
-        }
-        sleep(PACE).await;
-    }
 }
