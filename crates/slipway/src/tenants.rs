@@ -13,11 +13,11 @@ use slipway_app::tenants::targets::{TargetError, TenantTargets};
 use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::ids::{Revision, TenantProfileId};
 use slipway_core::tenants::profile::TenantProfile;
-use slipway_core::tenants::task::Task;
+use slipway_core::tenants::task::{Found, Task};
 use slipway_core::tenants::tenant::Tenant;
 use slipway_tenants::targets::{
-    Assignment, Fence, LocalResolver, NoJournal, Reference, Settings, Target, TenantNames, Work,
-    open, steps,
+    Assignment, Fence, LocalResolver, NoJournal, Reference, Repair, Settings, Target, TenantNames,
+    Work, open, steps,
 };
 use slipway_tenants::{Job, StepError, Steps, redacted};
 
@@ -114,7 +114,7 @@ fn parse(settings: &Value) -> Result<Settings, Refusal> {
 }
 
 fn of_step(error: &StepError) -> TargetError {
-    TargetError(redacted(&error.message))
+    TargetError { message: redacted(&error.message), is_transient: error.is_transient }
 }
 
 #[async_trait]
@@ -145,6 +145,15 @@ impl TenantTargets for Targets {
                 Task::Reopen => target.reopen(&work).await?,
                 Task::Destroy => target.destroy(&work).await?,
                 Task::Migrate => return Ok(target.migrate(&work).await?.version),
+                Task::Repair => {
+                    if let Some(wanted) = &tenant.repair {
+                        let found = match wanted.found {
+                            Found::Applied => Repair::Applied,
+                            Found::NotApplied => Repair::NotApplied,
+                        };
+                        target.repair(&work, &wanted.version, found).await?;
+                    }
+                }
             }
             Ok(None)
         };
@@ -165,7 +174,10 @@ impl TenantTargets for Targets {
         };
         match tokio::time::timeout(DRIFT_LIMIT, compared).await {
             Ok(compared) => compared.map_err(|error: StepError| of_step(&error)),
-            Err(_) => Err(TargetError(format!("it took longer than {DRIFT_LIMIT:?}"))),
+            Err(_) => {
+                let message = format!("it took longer than {DRIFT_LIMIT:?}");
+                Err(TargetError { message, is_transient: true })
+            }
         }
     }
 }

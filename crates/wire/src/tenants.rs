@@ -168,13 +168,48 @@ pub struct RetriedTenants {
     pub has_more: bool,
 }
 
-/// A tenant that was not retried, and why.
+/// A tenant that was passed over, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RefusedTenant {
     pub name: String,
     pub id: String,
     pub code: String,
     pub message: String,
+}
+
+/// `POST /api/v1/tenants/{id}/repair`: what somebody found out about one migration.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RepairTenant {
+    /// The version of the migration, such as `7`.
+    pub version: String,
+    /// `applied` if all of the file as it is now was applied, `not_applied` if nothing was.
+    pub found: String,
+}
+
+/// `POST /api/v1/tenants/repair`: the same for every tenant of a profile whose migration failed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RepairTenants {
+    /// Name or id.
+    pub profile: String,
+    /// Only tenants of this project: name or id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
+    /// The version of the migration, such as `7`.
+    pub version: String,
+    /// `applied` if all of the file as it is now was applied, `not_applied` if nothing was.
+    pub found: String,
+}
+
+/// What a repair of many did.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RepairedTenants {
+    /// The names of those whose ledger is repaired.
+    pub repaired: Vec<String>,
+    pub refused: Vec<RefusedTenant>,
+    /// There are more; ask again.
+    pub has_more: bool,
 }
 
 /// `POST /api/v1/tenant-profiles/{profile}/migrate`.

@@ -146,6 +146,7 @@ operations! {
     TenantRead              Viewer   Project      -;
     TenantProvision         Operator Project      "tenant.provision";
     TenantRetry             Operator Project      "tenant.retry";
+    TenantRepair            Operator Project      "tenant.repair";
     TenantDelete            Operator Project      "tenant.delete";
 
     KeyShowOwn              Viewer   Shared       -;

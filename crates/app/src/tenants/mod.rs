@@ -6,6 +6,7 @@ pub mod targets;
 
 pub mod profiles;
 pub mod provision;
+pub mod repair;
 
 pub mod jobs;
 pub mod migrate;

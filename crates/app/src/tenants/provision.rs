@@ -150,7 +150,7 @@ pub struct RetriedMany {
 }
 
 /// Tenants that one request tries again.
-const MANY: u32 = 500;
+pub(super) const MANY: u32 = 500;
 
 /// Retries the failed tenants that fit.
 pub async fn retry_many(

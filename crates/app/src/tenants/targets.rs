@@ -12,8 +12,12 @@ use slipway_core::tenants::tenant::Tenant;
 /// Why a target did not do what it was asked for. It has no known secrets, but comes from
 /// outside: it is shown, and no audit entry has it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct TargetError(pub String);
+#[error("{message}")]
+pub struct TargetError {
+    pub message: String,
+    /// Whether the same may succeed later.
+    pub is_transient: bool,
+}
 
 #[async_trait]
 pub trait TenantTargets: fmt::Debug + Send + Sync {

@@ -67,16 +67,19 @@ impl Tasks {
             Ok(profile) => {
                 let run = self.context.tenants.run(&profile, tenant, task);
                 match timeout(DEADLINE, run).await {
-                    Ok(ran) => ran.map_err(|error| error.to_string()),
-                    Err(_) => Err(format!("it took longer than {DEADLINE:?}")),
+                    Ok(ran) => ran.map_err(|error| (error.to_string(), error.is_transient)),
+                    Err(_) => Err((format!("it took longer than {DEADLINE:?}"), true)),
                 }
             }
-            Err(error) => Err(error.to_string()),
+            Err(error) => Err((error.to_string(), true)),
         };
         match ran {
             Ok(version) => self.done(tenant, task, version).await,
-            Err(error) => {
+            Err((error, is_transient)) => {
                 tracing::warn!(tenant_id = %tenant.id, %task, error, "a task failed");
+                if task == Task::Repair && !is_transient {
+                    return self.withdraw(tenant, &error).await;
+                }
                 let doubled = 2_u32.saturating_pow(u32::try_from(tenant.failures).unwrap_or(0));
                 let after = BACKOFF.saturating_mul(doubled).min(BACKOFF_MAX);
                 self.later(tenant, Some(after), Some(&error)).await
@@ -91,6 +94,17 @@ impl Tasks {
         error: Option<&str>,
     ) -> Result<(), Error> {
         self.context.stores.tenants.tenant_task_later(tenant.id, tenant.work, after, error).await?;
+        Ok(())
+    }
+
+    /// What a person found out does not fit the target: they look again.
+    async fn withdraw(&self, tenant: &Tenant, error: &str) -> Result<(), Error> {
+        let mut rule = |snapshot: &TenantSnapshot| {
+            let current = snapshot.tenant.as_ref().filter(|current| current.work == tenant.work);
+            Ok(current.map_or_else(Commit::default, |current| task::withdrawn(current, error)))
+        };
+        let store = self.context.stores.kind::<Tenant>();
+        store.decide(&TenantKey::Kept(tenant.id), &mut rule).await?;
         Ok(())
     }
 

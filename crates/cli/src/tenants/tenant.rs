@@ -6,11 +6,12 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 use slipway_core::operations::explanation::ExplainedKind;
 use slipway_core::tenants::job::JobState;
+use slipway_core::tenants::task::Found;
 use slipway_wire::deletion::{Deletion, Restore, RestoreDeletion};
 use slipway_wire::rollouts::{Rollout, RolloutStrategy};
 use slipway_wire::tenants::{
-    MigrateTenants, ProvisionTenant, RetriedTenants, RetryTenants, Tenant, TenantDifference,
-    TenantDrift, TenantJob, TenantJobLine,
+    MigrateTenants, ProvisionTenant, RefusedTenant, RepairTenant, RepairTenants, RepairedTenants,
+    RetriedTenants, RetryTenants, Tenant, TenantDifference, TenantDrift, TenantJob, TenantJobLine,
 };
 
 use crate::arguments::{
@@ -70,6 +71,8 @@ pub enum TenantCommand {
     Explain(NamedArguments),
     /// Try a failed tenant again, or all failed ones of a project or profile
     Retry(RetryArguments),
+    /// Say what became of a migration whose state is unknown, so that the next one goes on
+    Repair(RepairArguments),
     /// Apply the migrations of a profile to its tenants, in waves and within limits
     Migrate(MigrateArguments),
     /// Compare the target of a tenant with its profile; exits with 1 if they differ
@@ -145,6 +148,26 @@ pub struct RetryArguments {
 }
 
 #[derive(Debug, Clone, Args)]
+pub struct RepairArguments {
+    /// Its name, its id or the beginning of it
+    #[arg(value_name = "NAME", add = complete::names(""))]
+    #[arg(required_unless_present = "profile")]
+    pub reference: Option<String>,
+    /// All tenants of this profile (name or id) whose migration failed
+    #[arg(long, conflicts_with = "reference")]
+    pub profile: Option<String>,
+    /// Of them, those of this project (name or id)
+    #[arg(long, requires = "profile", add = complete::names("project"))]
+    pub project: Option<String>,
+    /// The version of the migration, such as 7
+    #[arg(long)]
+    pub version: String,
+    /// Whether all of the file as it is now was applied, or nothing of it
+    #[arg(long, value_parser = PossibleValuesParser::new(Found::ALL.iter().map(|found| found.as_str())))]
+    pub found: String,
+}
+
+#[derive(Debug, Clone, Args)]
 pub struct MigrateArguments {
     /// The tenant profile (name or id)
     pub profile: String,
@@ -179,6 +202,8 @@ pub(crate) const EXAMPLES: &[&str] = &[
     "slipway tenant explain acme",
     "slipway tenant retry acme --wait",
     "slipway tenant retry --profile files",
+    "slipway tenant repair acme --version 7 --found not_applied",
+    "slipway tenant repair --profile files --version 7 --found applied",
     "slipway tenant migrate files --canary 2 --parallel 10 --wait",
     "slipway tenant drift acme --deep",
     "slipway tenant decommission acme --grace 24h --reason moved --yes",
@@ -289,16 +314,27 @@ impl Row for TenantDifference {
 
 impl Detail for RetriedTenants {
     fn facts(&self) -> Facts {
-        let refused: Vec<_> =
-            self.refused.iter().map(|one| format!("{}: {}", one.name, one.message)).collect();
-        let lines = |lines: &[String]| Some(lines.join("\n")).filter(|text| !text.is_empty());
-        vec![
-            ("retried", Some(self.retried.len().to_string())),
-            ("tenants", lines(&self.retried)),
-            ("refused", lines(&refused)),
-            ("more", self.has_more.then(|| "run it again".to_owned())),
-        ]
+        of_many("retried", &self.retried, &self.refused, self.has_more)
     }
+}
+
+impl Detail for RepairedTenants {
+    fn facts(&self) -> Facts {
+        of_many("repaired", &self.repaired, &self.refused, self.has_more)
+    }
+}
+
+/// What was done to many tenants, by name.
+fn of_many(done: &'static str, tenants: &[String], refused: &[RefusedTenant], more: bool) -> Facts {
+    let refused: Vec<_> =
+        refused.iter().map(|one| format!("{}: {}", one.name, one.message)).collect();
+    let lines = |lines: &[String]| Some(lines.join("\n")).filter(|text| !text.is_empty());
+    vec![
+        (done, Some(tenants.len().to_string())),
+        ("tenants", lines(tenants)),
+        ("refused", lines(&refused)),
+        ("more", more.then(|| "run it again".to_owned())),
+    ]
 }
 
 pub(crate) async fn run(session: &mut Session<'_>, command: TenantCommand) -> Result<(), Error> {
@@ -337,6 +373,20 @@ pub(crate) async fn run(session: &mut Session<'_>, command: TenantCommand) -> Re
         TenantCommand::Retry(RetryArguments { project, profile, .. }) => {
             let body = RetryTenants { project, profile };
             session.post::<RetriedTenants>(&[Tenant::PATH, "retry"], &body).await
+        }
+        TenantCommand::Repair(arguments) => {
+            let RepairArguments { reference, profile, project, version, found } = arguments;
+            match (reference, profile) {
+                (_, Some(profile)) => {
+                    let body = RepairTenants { profile, project, version, found };
+                    session.post::<RepairedTenants>(&[Tenant::PATH, "repair"], &body).await
+                }
+                (reference, None) => {
+                    let reference = reference.unwrap_or_default();
+                    let body = RepairTenant { version, found };
+                    session.post::<Tenant>(&[Tenant::PATH, &reference, "repair"], &body).await
+                }
+            }
         }
         TenantCommand::Migrate(arguments) => {
             let body = MigrateTenants {

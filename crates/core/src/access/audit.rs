@@ -138,6 +138,7 @@ pub const VERBS: &[&str] = &[
     "tenant.migrate",
     "tenant.provision",
     "tenant.reopen",
+    "tenant.repair",
     "tenant.retry",
     "tenant_profile.create",
     "tenant_profile.delete",

@@ -23,6 +23,7 @@ event_family!("tenants" {
     TENANT_REOPENED => "TenantReopened",
     TENANT_DESTROYED => "TenantDestroyed",
     TENANT_MIGRATED => "TenantMigrated",
+    TENANT_REPAIRED => "TenantRepaired",
 });
 
 #[derive(Serialize)]

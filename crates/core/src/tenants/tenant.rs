@@ -12,6 +12,7 @@ use crate::kind::{audited, kind, unknown};
 use crate::tenants::TenantsWrite;
 use crate::tenants::event::{TENANT_CREATED, TENANT_DELETED, announce};
 use crate::tenants::job::JobState;
+use crate::tenants::task::Repair;
 use crate::tenants::write::NewJob;
 use crate::time::Timestamp;
 
@@ -42,6 +43,8 @@ pub struct Tenant {
     pub purging: bool,
     /// A roll-out wants its migrations applied.
     pub migrating: bool,
+    /// What a person found out about a migration, until its ledger has it.
+    pub repair: Option<Repair>,
     /// How often its task failed in a row, and the last reason.
     pub failures: i32,
     pub last_error: Option<String>,
@@ -106,6 +109,7 @@ pub fn provision(
         leaks: 0,
         purging: false,
         migrating: false,
+        repair: None,
         failures: 0,
         last_error: None,
         revision: Revision::FIRST,

@@ -28,6 +28,7 @@ use slipway_core::placement::namespace::{NamespacePhase, ProviderPhase};
 use slipway_core::rollouts::record::{MemberState, Purpose, RolloutState};
 use slipway_core::subject::SubjectKind;
 use slipway_core::tenants::job::JobState;
+use slipway_core::tenants::task::Found;
 
 /// Every closed set, by the name of its schema.
 pub(super) fn sets() -> Vec<(&'static str, Value)> {
@@ -69,6 +70,7 @@ pub(super) fn sets() -> Vec<(&'static str, Value)> {
         ("SubjectKind", json!(SubjectKind::ALL)),
         ("TenantEngine", json!(["postgres", "sqlite"])),
         ("TenantJobState", json!(JobState::ALL)),
+        ("TenantRepairFound", json!(Found::ALL)),
         ("TokenKind", json!(TokenKind::ALL)),
         ("TokenState", json!(["consumed", "revoked", "usable", "expired"])),
         ("WithheldKind", json!(["apply", "delete", "drain", "unknown"])),
@@ -96,6 +98,7 @@ fn set(document: &str, property: &str) -> Option<&'static str> {
         ("TenantProfile", "engine") => "TenantEngine",
         ("Tenant" | "TenantJob", "state") | ("TenantJobLine", "from" | "to") => "TenantJobState",
         ("RefusedTenant", "code") => "ErrorCode",
+        ("RepairTenant" | "RepairTenants", "found") => "TenantRepairFound",
         (_, "engine") => "Engine",
         (_, "role") => "Role",
         ("Agent" | "UpdateAgent" | "FleetAgentRecord", "status") => "AgentStatus",

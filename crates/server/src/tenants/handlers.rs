@@ -4,15 +4,16 @@ use axum::Json;
 use axum::http::StatusCode;
 use slipway_app::ports::Listed;
 use slipway_app::ports::store::Page;
-use slipway_app::tenants::jobs;
 use slipway_app::tenants::provision::{self, ListTenants};
+use slipway_app::tenants::{jobs, repair};
 use slipway_core::catalog::project::Project;
 use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::ids::{TenantId, TenantJobId};
+use slipway_core::tenants::task::Repair;
 use slipway_core::tenants::{job, tenant};
 use slipway_wire::tenants::{
-    ProvisionTenant, RefusedTenant, RetriedTenants, RetryTenants, Tenant, TenantDifference,
-    TenantDrift, TenantJob, TenantJobLine,
+    ProvisionTenant, RefusedTenant, RepairTenant, RepairTenants, RepairedTenants, RetriedTenants,
+    RetryTenants, Tenant, TenantDifference, TenantDrift, TenantJob, TenantJobLine,
 };
 
 use crate::deletion;
@@ -96,15 +97,51 @@ pub(super) async fn retry_many(
     };
     let filter = wanted.filter(&call.context, &call.caller).await?;
     let many = provision::retry_many(&call.context, &call.caller, &filter).await?;
-    let refused = many.refused.iter().map(|(tenant, refusal)| RefusedTenant {
+    Ok(Json(RetriedTenants {
+        retried: many.retried.iter().map(|tenant| tenant.name.to_string()).collect(),
+        refused: refused(&many.refused),
+        has_more: many.has_more,
+    }))
+}
+
+fn refused(tenants: &[(tenant::Tenant, Refusal)]) -> Vec<RefusedTenant> {
+    let refused = tenants.iter().map(|(tenant, refusal)| RefusedTenant {
         name: tenant.name.to_string(),
         id: tenant.id.to_string(),
         code: refusal.kind.code().to_owned(),
         message: refusal.message.clone(),
     });
-    Ok(Json(RetriedTenants {
-        retried: many.retried.iter().map(|tenant| tenant.name.to_string()).collect(),
-        refused: refused.collect(),
+    refused.collect()
+}
+
+pub(super) async fn repair(
+    call: Call,
+    Id(id): Id<TenantId>,
+    IfMatch(expected): IfMatch,
+    Body(body): Body<RepairTenant>,
+) -> Answered {
+    let wanted = Repair::parse(&body.version, &body.found)?;
+    repair::one(&call.context, &call.caller, id, &wanted, expected).await?;
+    let shown = kind::show::<tenant::Tenant>(&call, id, false).await?;
+    let location = format!("/api/v1/tenants/{id}");
+    Ok(located(StatusCode::ACCEPTED, location, Json(shown.document)))
+}
+
+pub(super) async fn repair_many(
+    call: Call,
+    Body(body): Body<RepairTenants>,
+) -> Untagged<RepairedTenants> {
+    let repair = Repair::parse(&body.version, &body.found)?;
+    let wanted = ListTenants {
+        project: body.project.as_deref(),
+        profile: Some(&body.profile),
+        ..ListTenants::default()
+    };
+    let filter = wanted.filter(&call.context, &call.caller).await?;
+    let many = repair::many(&call.context, &call.caller, &filter, &repair).await?;
+    Ok(Json(RepairedTenants {
+        repaired: many.repaired.iter().map(|tenant| tenant.name.to_string()).collect(),
+        refused: refused(&many.refused),
         has_more: many.has_more,
     }))
 }

@@ -5,8 +5,9 @@ use slipway_core::tenants::profile;
 use slipway_wire::deletion::Deletion;
 use slipway_wire::rollouts::Rollout;
 use slipway_wire::tenants::{
-    CreateTenantProfile, MigrateTenants, ProvisionTenant, RetriedTenants, RetryTenants, Tenant,
-    TenantDrift, TenantJob, TenantProfile, UpdateTenantProfile,
+    CreateTenantProfile, MigrateTenants, ProvisionTenant, RepairTenant, RepairTenants,
+    RepairedTenants, RetriedTenants, RetryTenants, Tenant, TenantDrift, TenantJob, TenantProfile,
+    UpdateTenantProfile,
 };
 
 use super::{handlers, profiles};
@@ -41,6 +42,10 @@ pub(crate) fn rows() -> Vec<Route> {
             .one::<Deletion>().query(&["reason", "grace", "plan", "break_glass"]).conditional(),
         post  ("/tenants/{id}/retry",        TenantRetry,         handlers::retry,                        "Retry a tenant whose job failed")
             .one::<Tenant>().statuses(&[202]).conditional(),
+        post  ("/tenants/repair",            TenantRepair,        handlers::repair_many,                  "Repair one version in the ledgers of a profile's tenants whose migration failed")
+            .body::<RepairTenants>().one::<RepairedTenants>(),
+        post  ("/tenants/{id}/repair",       TenantRepair,        handlers::repair,                       "Repair one version in the ledger of a tenant")
+            .body::<RepairTenant>().one::<Tenant>().statuses(&[202]).conditional(),
         get   ("/tenants/{id}/drift",        TenantRead,          handlers::drift,                        "Compare the target of a tenant with its profile")
             .one::<TenantDrift>().query(&["deep"]),
         get   ("/tenants/{id}/jobs",         TenantRead,          handlers::job_list,                     "List the jobs of a tenant, the oldest first")

@@ -253,6 +253,8 @@ async fn rows_are_audited_by_their_verb() {
     let second = r#"{"name":"second","profile":"files"}"#;
     let second = id(&ask("POST", "/projects/p/tenants", second).await);
     tenants::ready(&world, &second).await;
+    let repair = r#"{"version":"3","found":"applied"}"#;
+    ask("POST", &format!("/tenants/{second}/repair"), repair).await;
     ask("POST", "/tenant-profiles/files/migrate", "{}").await;
     ask("POST", "/tenant-profiles", r#"{"name":"gone","settings":{"engine":"sqlite"}}"#).await;
     ask("DELETE", "/tenant-profiles/gone", "").await;

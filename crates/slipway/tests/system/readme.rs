@@ -27,7 +27,7 @@ fn commands() -> Vec<String> {
 /// Lines that are not commands of the binary, or that start it permanently: the
 /// demos have their own tests, `cargo xtask test` runs this test, and every control
 /// plane here is started in one of the two ways of `slipway up`.
-const RUN_ELSEWHERE: [&str; 5] = [
+const RUN_ELSEWHERE: [&str; 6] = [
     "cargo run --release -- demo",
     "cargo xtask test",
     "slipway up",

@@ -34,6 +34,8 @@ CREATE TABLE tenants (
     leaks integer NOT NULL DEFAULT 0,
     purging integer NOT NULL DEFAULT 0,
     migrating integer NOT NULL DEFAULT 0,
+    -- A version, and what a person found out about it.
+    repair text COLLATE "C",
     -- When its task is due, or the lease of whoever carries it out ends.
     due_at timestamptz,
     failures integer NOT NULL DEFAULT 0,

@@ -34,6 +34,8 @@ CREATE TABLE tenants (
     leaks INTEGER NOT NULL DEFAULT 0,
     purging INTEGER NOT NULL DEFAULT 0,
     migrating INTEGER NOT NULL DEFAULT 0,
+    -- A version, and what a person found out about it.
+    repair TEXT,
     -- When its task is due, or the lease of whoever carries it out ends.
     due_at INTEGER,
     failures INTEGER NOT NULL DEFAULT 0,

@@ -154,6 +154,7 @@ fn owed(found: &mut Explanation, facts: &TenantFacts<'_>, task: Task) {
         Task::Reopen => "its logins to be given back",
         Task::Destroy => "its objects to be removed and proven gone",
         Task::Migrate => "its migrations",
+        Task::Repair => "its ledger to be repaired",
     };
     found.facts.insert("task", json!(task));
     found.waiting_for = Some(match (&facts.mode, &tenant.last_error) {

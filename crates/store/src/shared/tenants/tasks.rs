@@ -22,7 +22,7 @@ const CLAIM: &str = concat!(
     ") ORDER BY due_at LIMIT $1",
     sql!(skip_locked),
     ") RETURNING id, revision, project_id, profile_id, name, target_name, state, job_id, work, \
-     version, present, closed, leaks, purging, migrating, failures, last_error, deletion_id, \
+     version, present, closed, leaks, purging, migrating, repair, failures, last_error, deletion_id, \
      deleted_at, created_at, updated_at"
 );
 

@@ -6,7 +6,7 @@ use slipway_core::catalog::Name;
 use slipway_core::ids::{DeletionId, ProjectId, Revision, TenantId, TenantJobId, TenantProfileId};
 use slipway_core::tenants::job::JobState;
 use slipway_core::tenants::profile::TenantProfile;
-use slipway_core::tenants::task::needed;
+use slipway_core::tenants::task::{Repair, needed};
 use slipway_core::tenants::tenant::{Tenant, TenantSnapshot};
 use slipway_core::tenants::write::Advance;
 use sqlx::Row as _;
@@ -24,7 +24,7 @@ macro_rules! select {
     () => {
         "SELECT t.id, t.revision, t.project_id, t.profile_id, t.name, t.target_name, t.state, \
          t.job_id, t.work, t.version, t.present, t.closed, t.leaks, t.purging, t.migrating, \
-         t.failures, t.last_error, t.deletion_id, t.deleted_at, t.created_at, t.updated_at \
+         t.repair, t.failures, t.last_error, t.deletion_id, t.deleted_at, t.created_at, t.updated_at \
          FROM tenants t "
     };
 }
@@ -92,6 +92,7 @@ impl Table for Tenant {
             leaks: rows::get(row, "leaks")?,
             purging: flag("purging")?,
             migrating: flag("migrating")?,
+            repair: repair(rows::get(row, "repair")?)?,
             failures: rows::get(row, "failures")?,
             last_error: rows::get(row, "last_error")?,
             revision: Revision(rows::get(row, "revision")?),
@@ -101,6 +102,11 @@ impl Table for Tenant {
             updated_at: rows::time(row, "updated_at")?,
         })
     }
+}
+
+fn repair(text: Option<String>) -> Result<Option<Repair>, Fault> {
+    let invalid = |text: &str| Fault::new("repair", format!("has `{text}`, which is no repair"));
+    text.map(|text| Repair::from_stored(&text).ok_or_else(|| invalid(&text))).transpose()
 }
 
 async fn by_name(
@@ -194,7 +200,8 @@ pub(crate) const UPDATE: RowSet<Tenant> = RowSet {
     statement: concat!(
         "UPDATE tenants SET state = given.state, job_id = given.job_id, work = given.work, \
          version = given.version, present = given.present, closed = given.closed, \
-         leaks = given.leaks, migrating = given.migrating, failures = given.failures, \
+         leaks = given.leaks, migrating = given.migrating, repair = given.repair, \
+         failures = given.failures, \
          last_error = given.last_error, due_at = CASE WHEN given.due = 1 THEN ",
         sql!(now),
         " ELSE NULL END, revision = tenants.revision + 1, updated_at = ",
@@ -203,7 +210,7 @@ pub(crate) const UPDATE: RowSet<Tenant> = RowSet {
         rows_from_json!(
             id: uuid, revision: bigint, state: text, job_id: uuid, work: bigint, version: text,
             present: integer, closed: integer, leaks: integer, migrating: integer,
-            failures: integer, last_error: text, due: integer
+            repair: text, failures: integer, last_error: text, due: integer
         ),
         " WHERE tenants.id = given.id AND tenants.revision = given.revision \
          RETURNING tenants.id AS id"
@@ -221,6 +228,7 @@ pub(crate) const UPDATE: RowSet<Tenant> = RowSet {
             closed: integer = i32::from(row.closed),
             leaks: integer = row.leaks,
             migrating: integer = i32::from(row.migrating),
+            repair: text = row.repair.as_ref().map(Repair::text),
             failures: integer = row.failures,
             last_error: text = row.last_error,
             due: integer = i32::from(needed(row).is_some()),
