@@ -19,6 +19,7 @@ use tokio::time::timeout;
 use super::port::TenantKey;
 use super::provision::profile_of;
 use crate::Context;
+use crate::deletion::request::wake;
 use crate::permits::Permits;
 use crate::ports::store::Error;
 
@@ -130,7 +131,8 @@ impl Tasks {
                 Err(Error::Refused(refusal)) if refusal.kind == ErrorKind::RevisionStale => {}
                 ended => ended?,
             }
-            self.context.wakes.deletions.notify_one();
+            // Also what is being purged goes on now, in whatever replica.
+            wake(&self.context).await;
         }
         self.context.wakes.wake();
         self.context.wakes.ticked.notify_one();
