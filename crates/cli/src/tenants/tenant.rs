@@ -160,8 +160,8 @@ pub struct RepairArguments {
     #[arg(long, requires = "profile", add = complete::names("project"))]
     pub project: Option<String>,
     /// The version of the migration, such as 7
-    #[arg(long)]
-    pub version: String,
+    #[arg(long, value_name = "VERSION")]
+    pub migration: String,
     /// Whether all of the file as it is now was applied, or nothing of it
     #[arg(long, value_parser = PossibleValuesParser::new(Found::ALL.iter().map(|found| found.as_str())))]
     pub found: String,
@@ -202,8 +202,8 @@ pub(crate) const EXAMPLES: &[&str] = &[
     "slipway tenant explain acme",
     "slipway tenant retry acme --wait",
     "slipway tenant retry --profile files",
-    "slipway tenant repair acme --version 7 --found not_applied",
-    "slipway tenant repair --profile files --version 7 --found applied",
+    "slipway tenant repair acme --migration 7 --found not_applied",
+    "slipway tenant repair --profile files --migration 7 --found applied",
     "slipway tenant migrate files --canary 2 --parallel 10 --wait",
     "slipway tenant drift acme --deep",
     "slipway tenant decommission acme --grace 24h --reason moved --yes",
@@ -375,7 +375,8 @@ pub(crate) async fn run(session: &mut Session<'_>, command: TenantCommand) -> Re
             session.post::<RetriedTenants>(&[Tenant::PATH, "retry"], &body).await
         }
         TenantCommand::Repair(arguments) => {
-            let RepairArguments { reference, profile, project, version, found } = arguments;
+            let RepairArguments { reference, profile, project, migration: version, found } =
+                arguments;
             match (reference, profile) {
                 (_, Some(profile)) => {
                     let body = RepairTenants { profile, project, version, found };

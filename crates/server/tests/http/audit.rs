@@ -255,6 +255,9 @@ async fn rows_are_audited_by_their_verb() {
     tenants::ready(&world, &second).await;
     let repair = r#"{"version":"3","found":"applied"}"#;
     ask("POST", &format!("/tenants/{second}/repair"), repair).await;
+    tenants::stuck(&world, &second).await;
+    let repair = r#"{"profile":"files","version":"3","found":"applied"}"#;
+    ask("POST", "/tenants/repair", repair).await;
     ask("POST", "/tenant-profiles/files/migrate", "{}").await;
     ask("POST", "/tenant-profiles", r#"{"name":"gone","settings":{"engine":"sqlite"}}"#).await;
     ask("DELETE", "/tenant-profiles/gone", "").await;

@@ -46,6 +46,16 @@ pub(crate) async fn ready(world: &World, tenant: &str) {
     end(world, tenant, &[SchemaCreated, RoleCreated, Migrated, Seeded, Ready], "").await;
 }
 
+/// A roll-out migrates it, and that failed.
+pub(crate) async fn stuck(world: &World, tenant: &str) {
+    let id: TenantId = tenant.parse().unwrap();
+    let file = world.file.to_str().unwrap();
+    let mut connection = sqlx::SqliteConnection::connect(file).await.unwrap();
+    let failed = "UPDATE tenants SET migrating = 1, last_error = 'state unknown' WHERE id = $1";
+    let failed = sqlx::query(failed).bind(id.as_uuid());
+    assert_eq!(failed.execute(&mut connection).await.unwrap().rows_affected(), 1);
+}
+
 /// Carries out every due task, and lets the loop over deletions pass.
 async fn converge(world: &World) {
     let tasks = Tasks::new(world.context.clone(), Arc::default());
@@ -284,4 +294,34 @@ async fn migrations_reach_the_tenants_of_a_profile_in_waves() {
         let tenant = world.get(&format!("/api/v1/tenants/{name}")).await.json();
         assert_eq!(tenant["version"], "1", "{tenant}");
     }
+}
+
+#[tokio::test]
+async fn what_somebody_found_out_about_a_migration_goes_to_one_or_to_many() {
+    let world = World::new().await;
+    profile(&world).await;
+    let (acme, globex) = (provision(&world, "acme").await, provision(&world, "globex").await);
+    let path = format!("/api/v1/tenants/{acme}/repair");
+    let body =
+        |version: &str, found: &str| json!({ "version": version, "found": found }).to_string();
+    world.post(&path, &body("7", "applied")).await.refused(409, "tenant_busy");
+    for tenant in [&acme, &globex] {
+        ready(&world, tenant).await;
+    }
+    for (version, found, field) in [("x", "applied", "version"), ("7", "perhaps", "found")] {
+        let refused = world.post(&path, &body(version, found)).await;
+        assert_eq!(refused.refused(400, "invalid_input").as_deref(), Some(field));
+    }
+    let accepted = world.post(&path, &body("7", "applied")).await;
+    assert_eq!(accepted.status.as_u16(), 202, "{accepted:?}");
+    converge(&world).await;
+    let events = world.get("/api/v1/events").await;
+    assert!(events.text.contains("tenants.TenantRepaired"), "{events:?}");
+
+    let many = r#"{"profile":"files","version":"7","found":"not_applied"}"#;
+    let none = world.post("/api/v1/tenants/repair", many).await.json();
+    assert_eq!(none["repaired"], json!([]), "no migration failed: {none}");
+    stuck(&world, &globex).await;
+    let one = world.post("/api/v1/tenants/repair", many).await.json();
+    assert_eq!((&one["repaired"], &one["refused"]), (&json!(["globex"]), &json!([])), "{one}");
 }
