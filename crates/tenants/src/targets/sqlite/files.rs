@@ -233,10 +233,14 @@ impl SqliteTarget {
         let Some(note) = locked.note.as_ref().filter(|note| note.tenant == names.tenant()) else {
             return Ok(None);
         };
-        let paths = [self.path(names), self.closed_path(names)];
-        let path = paths.into_iter().find(|path| note.has_file && path.exists());
-        let Some(path) = path else { return Ok(Some(note.fence)) };
-        let mut connection = self.connect(&path, SqliteJournalMode::Wal).await?;
+        // A closed file has nothing beside it, and keeps it so.
+        let paths = [
+            (self.path(names), SqliteJournalMode::Wal),
+            (self.closed_path(names), SqliteJournalMode::Delete),
+        ];
+        let found = paths.into_iter().find(|(path, _)| note.has_file && path.exists());
+        let Some((path, mode)) = found else { return Ok(Some(note.fence)) };
+        let mut connection = self.connect(&path, mode).await?;
         let read = "SELECT work, token FROM slipway_tenant WHERE tenant = $1";
         let query = sqlx::query_as(read).bind(names.tenant());
         let row: Option<(i64, i64)> = query.fetch_optional(&mut connection).await?;

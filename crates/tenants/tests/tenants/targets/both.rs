@@ -3,7 +3,9 @@
 use slipway_tenants::targets::{DifferenceKind, Engine, Fence, NameError, TenantNames, Work};
 use slipway_tenants::{Error, Outcome};
 
-use super::site::{Notes, Site, sites, work};
+use sqlx::{Connection as _, SqliteConnection};
+
+use super::site::{Notes, Site, sites, sqlite, work};
 
 async fn made(site: &Site, tenant: &str) -> Notes {
     let (target, names, notes) = (site.target().await, site.names(tenant), Notes::default());
@@ -202,6 +204,31 @@ async fn a_tenant_is_closed_reopened_and_destroyed() {
         let drift = target.drift(&names, false).await.expect("drift");
         assert_eq!(drift.differences[0].kind, DifferenceKind::Object);
     }
+}
+
+/// A file that an application has open stays where it is, whole.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_in_use_is_neither_moved_nor_removed() {
+    let mut site = sqlite();
+    site.settings.lock_timeout_ms = 50;
+    site.usual_files();
+    let notes = made(&site, "acme").await;
+    let (target, names) = (site.target().await, site.names("acme"));
+    let url = format!("sqlite:{}", site.file("acme").display());
+    let mut app = SqliteConnection::connect(&url).await.expect("a connection");
+    sqlx::query("SELECT 1 FROM orders").fetch_all(&mut app).await.expect("rows");
+    for error in [
+        target.close(&work(&names, (2, 1), &notes)).await.unwrap_err(),
+        target.destroy(&work(&names, (2, 1), &notes)).await.unwrap_err(),
+    ] {
+        assert!(error.is_transient && error.message.contains("in use"), "{error:?}");
+    }
+    let insert = "INSERT INTO orders VALUES (2, 'while it is open')";
+    sqlx::query(insert).execute(&mut app).await.expect("it works on");
+    app.close().await.expect("closed");
+    target.close(&work(&names, (2, 1), &notes)).await.expect("closed");
+    target.reopen(&work(&names, (2, 1), &notes)).await.expect("open");
+    assert_eq!(site.number("acme", "SELECT count(*) FROM orders").await, 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]
