@@ -150,7 +150,7 @@ pub(crate) fn storable_error(error: &str) -> String {
 }
 
 /// The text with `***` for passwords of connection strings and for values that stand
-/// after a word of [`SECRETS`]: `password=x`, `PASSWORD 'x'`, `"token": "x"`, `Bearer x`.
+/// after a word of `SECRETS`: `password=x`, `PASSWORD 'x'`, `"token": "x"`, `Bearer x`.
 #[must_use]
 pub fn redacted(text: &str) -> String {
     without_named_values(&without_url_passwords(text))

@@ -12,7 +12,7 @@ const ROWS: &str = "INSERT INTO jobs (id, tenant_id, state, partition) SELECT 'j
 
 /// A row of the parameter of `write` and of `known`.
 #[derive(Serialize)]
-struct Given {
+struct ChangeRow {
     key: String,
     tenant: String,
     token: i64,
@@ -23,7 +23,7 @@ struct Given {
     is_result: bool,
 }
 
-impl Given {
+impl ChangeRow {
     fn new(n: u32) -> Self {
         Self {
             key: format!("job-{n}"),
@@ -47,7 +47,7 @@ async fn hot_statements_use_indexes() {
     let mut raw = PgConnection::connect(database.url()).await.expect("a connection");
     raw.execute(ROWS).await.expect("rows");
     raw.execute("ANALYZE jobs").await.expect("statistics");
-    let given: Vec<_> = (1..=50).map(|n| Given::new(n * 10)).collect();
+    let given: Vec<_> = (1..=50).map(|n| ChangeRow::new(n * 10)).collect();
     let [claim, write, known] = store.hot_statements();
     for mode in ["force_custom_plan", "force_generic_plan"] {
         raw.execute(AssertSqlSafe(format!("SET plan_cache_mode = {mode}"))).await.expect("a mode");

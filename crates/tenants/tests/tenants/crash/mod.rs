@@ -24,6 +24,9 @@ use worker::{LEASE, Worker};
 /// Jobs of a round.
 const JOBS: usize = 500;
 
+/// Jobs that arrive before each kill or pause.
+const ARRIVING: usize = 20;
+
 const WORKERS: usize = 3;
 
 /// How long workers are killed and paused, unless the environment says otherwise. A round ends
@@ -84,28 +87,37 @@ impl Disorder<'_> {
     async fn round(&self, target: &Target) -> u32 {
         let (database, store) = (self.database, self.store);
         let partition = mk_new("crash").partition;
-        // Every fifth tenant has a seed that fails.
-        let name = |n: usize| if n.is_multiple_of(5) { "broken" } else { "fine" };
+        // Every second tenant has a seed that fails.
+        let name = |n: usize| if n.is_multiple_of(2) { "broken" } else { "fine" };
         let jobs: Vec<_> = (0..JOBS).map(|n| mk_new(name(n)).in_partition(&partition)).collect();
-        assert!(store.upsert_many(&jobs).await.iter().all(Result::is_ok));
+        let insert = async |set: &[NewJob]| {
+            assert!(store.upsert_many(set).await.iter().all(Result::is_ok));
+        };
         let mut random = Random::new(self.seed);
         let start = || Worker::start(database, &partition);
         let mut workers: Vec<_> = (0..WORKERS).map(|_| start()).collect();
         let (mut kills, mut pauses) = (0_u32, 0_u32);
-        while Instant::now() < self.end && !is_over(store, &partition).await {
-            tokio::time::sleep(Duration::from_millis(random.between(50, 400))).await;
+        let mut sets = jobs.chunks(ARRIVING);
+        while Instant::now() < self.end {
+            // No backlog: the jobs of a victim are taken over while it is paused.
+            let Some(set) = sets.next() else { break };
+            insert(set).await;
+            tokio::time::sleep(Duration::from_millis(random.between(10, 200))).await;
             let victim = random.pick(&[0, 1, 2]).unwrap_or(0);
             if random.between(0, 3) == 0 {
                 pauses += 1;
                 // Its leases are over, and others have its jobs, when it wakes.
                 workers[victim].signal(Signal::Stop);
-                tokio::time::sleep(LEASE + Duration::from_millis(random.between(100, 600))).await;
+                tokio::time::sleep(LEASE + Duration::from_millis(random.between(100, 900))).await;
                 workers[victim].signal(Signal::Continue);
             } else {
                 kills += 1;
                 // Dropped, so killed, and a new one in its stead.
                 workers[victim] = start();
             }
+        }
+        for set in sets {
+            insert(set).await;
         }
         let what = format!("all jobs of seed {} to end", self.seed);
         until(TIMEOUT, &what, async || is_over(store, &partition).await).await;

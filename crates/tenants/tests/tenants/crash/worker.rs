@@ -137,8 +137,7 @@ async fn works(database: &str, partition: &str) {
     }
 }
 
-/// Three objects and a seed. Between record, effect and edge others run, so that a kill meets
-/// each of these moments.
+/// Three objects and a seed.
 fn steps(target: &Target) -> Steps {
     let make = |object: &'static str| {
         let target = target.clone();
@@ -146,7 +145,6 @@ fn steps(target: &Target) -> Steps {
             let target = target.clone();
             async move {
                 context.making(object).await?;
-                pause(&context).await;
                 change(&target, &context, Effect::Make(object.to_owned())).await
             }
         }
@@ -159,7 +157,6 @@ fn steps(target: &Target) -> Steps {
         .seed(move |context| {
             let target = seeds.clone();
             async move {
-                pause(&context).await;
                 change(&target, &context, Effect::Seed).await?;
                 let broken = context.job().tenant_id.contains("broken");
                 if broken { Err(StepError::permanent("the seed is broken")) } else { Ok(()) }
@@ -169,7 +166,6 @@ fn steps(target: &Target) -> Steps {
             let target = cleans.clone();
             async move {
                 for object in context.made() {
-                    pause(&context).await;
                     change(&target, &context, Effect::Remove(object.clone())).await?;
                     context.removed(&object).await?;
                 }
@@ -181,24 +177,25 @@ fn steps(target: &Target) -> Steps {
 /// Whether the worker of the tenant `slow` was told to go on.
 static GO_ON: (Mutex<bool>, Condvar) = (Mutex::new(false), Condvar::new());
 
-/// A few milliseconds. The first worker of the tenant `slow` waits in its first step, without
-/// a lock or a transaction, until it is told to go on.
-async fn pause(context: &StepContext) {
+/// The first worker of the tenant `slow` waits in its first step, without a lock or a
+/// transaction, until it is told to go on.
+fn wait_if_slow(context: &StepContext) {
     let first = context.claim_token() == 1 && context.job().attempts == 0;
     if first && context.job().tenant_id.contains("slow") {
         say("inside");
         // Not by the runtime, which would end the step when it finds the lease over.
         let told = GO_ON.0.lock().expect("nobody panics inside");
         let _told = GO_ON.1.wait_while(told, |told| !*told).expect("nobody panics inside");
-        return;
     }
-    tokio::time::sleep(Duration::from_millis(20)).await;
 }
 
-/// In a task of its own: a request that was sent may still land when its step was ended.
+/// In a task of its own, and late: a request that was sent may still land when its step was
+/// ended, and other workers have the job.
 async fn change(target: &Target, context: &StepContext, effect: Effect) -> Result<(), StepError> {
     let (target, context) = (target.clone(), context.clone());
+    wait_if_slow(&context);
     let changed = tokio::spawn(async move {
+        tokio::time::sleep(Duration::from_millis(20)).await;
         let (tenant, token) = (&context.job().tenant_id, context.claim_token());
         match target.change(tenant, token, &effect).await {
             Ok(true) => Ok(()),
