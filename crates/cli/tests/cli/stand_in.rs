@@ -160,7 +160,7 @@ const RENDERERS: Renderers = Renderers {
     remove_config_maps: |_, _, _| Box::pin(async { Ok(()) }),
     role: |slug, composite| Ok(format!("role: {slug}\nof: {}\n", composite.plural)),
     daemon_set: |wanted| Ok(format!("on: {}\ntoken: {}\n", wanted.hostname, wanted.token)),
-    query: |_, _| unimplemented!("no command of these tests reads a database"),
+    query: |_, _| Box::pin(async { Ok(Vec::new()) }),
 };
 
 #[derive(Debug, Parser)]
