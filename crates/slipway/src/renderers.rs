@@ -161,6 +161,7 @@ fn query(url: String, sql: String) -> Pending<Vec<String>> {
     })
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "as `map_err` gives it")]
 fn shown(error: sqlx::Error) -> String {
     slipway_tenants::redacted(&error.to_string())
 }

@@ -69,7 +69,7 @@ pub async fn many(
             match one(context, caller, tenant.id, repair, Expected::Any).await {
                 Ok(()) => done.repaired.push(tenant),
                 Err(error) if error.internal.is_none() => {
-                    done.refused.push((tenant, error.refusal))
+                    done.refused.push((tenant, error.refusal));
                 }
                 Err(error) => return Err(error),
             }
