@@ -315,6 +315,7 @@ async fn what_somebody_found_out_about_a_migration_goes_to_one_or_to_many() {
     let accepted = world.post(&path, &body("7", "applied")).await;
     assert_eq!(accepted.status.as_u16(), 202, "{accepted:?}");
     converge(&world).await;
+    world.relay().await;
     let events = world.get("/api/v1/events").await;
     assert!(events.text.contains("tenants.TenantRepaired"), "{events:?}");
 
