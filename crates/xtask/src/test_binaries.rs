@@ -2,8 +2,7 @@
 //!
 //! `cargo test` runs them one after the other, and most of ours wait for
 //! leases, servers and processes rather than for a core. Two at a time, the
-//! longest first, fill the cores; three or more would make the waits of the
-//! timing tests longer for little gain. The output of a binary is printed when
+//! longest first, fill the cores. The output of a binary is printed when
 //! it ends, so that the lines of two never mix.
 
 use std::collections::BTreeMap;
@@ -21,8 +20,9 @@ use slipway_testkit::process::Spawned;
 
 use crate::cargo::{Cargo, forget_package};
 
-/// Most tests wait for something, so two cores bear three binaries.
-const AT_ONCE: NonZeroUsize = NonZeroUsize::MIN.saturating_add(2);
+/// Two cores bear two binaries, of which some run three tests at a time. With a third
+/// everything takes a third longer: loops that poll take more of the cores for the same work.
+const AT_ONCE: NonZeroUsize = NonZeroUsize::MIN.saturating_add(1);
 
 /// Overrides the number of concurrent binaries, for a machine with more cores
 /// or to find tests that depend on others.
@@ -30,7 +30,7 @@ const AT_ONCE_VARIABLE: &str = "SLIPWAY_TEST_BINARIES_AT_ONCE";
 
 /// Tests at a time in a binary whose tests wait for servers and processes most of
 /// their time; the others run as many as there are cores.
-const THREADS_OF_WAITING: &str = "4";
+const THREADS_OF_WAITING: &str = "3";
 
 /// Where the test harness reads that number.
 const THREADS_VARIABLE: &str = "RUST_TEST_THREADS";
