@@ -5,6 +5,7 @@ use slipway_core::access::idempotency::Request;
 use slipway_core::catalog::Name;
 use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::ids::{DeletionId, TenantId, TenantJobId};
+use slipway_core::operations::control::Mode;
 use slipway_core::precondition::Expected;
 use slipway_core::subject::SubjectKind;
 use slipway_core::tenants::job::{self, JobState};
@@ -193,13 +194,23 @@ pub async fn delete(
     Ok(deletion)
 }
 
-/// How its target differs from what its profile says.
+/// How its target differs from what its profile says. A deep comparison builds a tenant on the
+/// target and removes it again, so it is no mere reading.
 pub async fn drift(
     context: &Context,
     caller: &Caller,
     id: TenantId,
     deep: bool,
 ) -> Result<Value, Error> {
+    if deep {
+        authorise(caller, Operation::TenantProvision)?;
+        let control = context.stores.operations.control_fetch().await?;
+        if control.mode() != Mode::Acting {
+            let message = "a deep comparison builds a tenant on the target, and nothing may be \
+                           changed now; compare without `deep`, or see `slipway status`";
+            return Err(Refusal::new(ErrorKind::Unavailable, message).at("deep").into());
+        }
+    }
     let tenant = fetch(context, caller, id, false).await?;
     if tenant.state != JobState::Ready || tenant.closed {
         let message =

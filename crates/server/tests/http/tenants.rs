@@ -326,3 +326,24 @@ async fn what_somebody_found_out_about_a_migration_goes_to_one_or_to_many() {
     let one = world.post("/api/v1/tenants/repair", many).await.json();
     assert_eq!((&one["repaired"], &one["refused"]), (&json!(["globex"]), &json!([])), "{one}");
 }
+
+/// A deep comparison builds something on the target.
+#[tokio::test]
+async fn only_operators_compare_deeply_and_not_during_a_freeze() {
+    let world = World::new().await;
+    profile(&world).await;
+    let acme = provision(&world, "acme").await;
+    ready(&world, &acme).await;
+    let viewer = key(&world, "viewer", None).await;
+    let (shallow, deep) = (
+        format!("/api/v1/tenants/{acme}/drift"),
+        format!("/api/v1/tenants/{acme}/drift?deep=true"),
+    );
+    assert_eq!(world.ask("GET", &shallow, &viewer, "").await.status.as_u16(), 200);
+    world.ask("GET", &deep, &viewer, "").await.refused(403, "forbidden");
+    assert_eq!(world.get(&deep).await.status.as_u16(), 200);
+    let frozen = world.ask("PUT", "/api/v1/control/freeze", KEY, r#"{"reason":"test"}"#).await;
+    assert!(frozen.status.is_success(), "{frozen:?}");
+    assert_eq!(world.get(&deep).await.refused(503, "unavailable").as_deref(), Some("deep"));
+    assert_eq!(world.get(&shallow).await.status.as_u16(), 200);
+}
