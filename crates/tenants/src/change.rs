@@ -32,6 +32,8 @@ pub struct Change {
     /// Who writes it, and why, for the history.
     pub worker: Option<String>,
     pub reason: Option<String>,
+    /// Pauses the job; `None` keeps a pause as it is.
+    pub pause: Option<String>,
     /// Ends the claim; `None` keeps it.
     pub release: Option<Due>,
 }
@@ -64,6 +66,7 @@ impl Change {
             step_attempts: None,
             worker: None,
             reason: None,
+            pause: None,
             release: None,
         }
     }
@@ -116,7 +119,8 @@ impl Change {
         if let Some(metadata) = &self.metadata {
             check_metadata(metadata)?;
         }
-        for error in [&mut self.last_error, &mut self.reason].into_iter().flatten() {
+        for error in [&mut self.last_error, &mut self.reason, &mut self.pause].into_iter().flatten()
+        {
             *error = storable_error(error);
         }
         for object in [&self.made, &self.leaked].into_iter().flatten().flatten() {

@@ -112,8 +112,11 @@ impl Drive {
             }
             Ended::Failed(error) => error,
         };
+        if error.is_held() {
+            return self.hold(recorded, step, error.message).await;
+        }
         let failures = job.step_attempts.saturating_add(1);
-        if error.is_transient && failures < self.executor.options.step_attempts {
+        if error.is_transient() && failures < self.executor.options.step_attempts {
             tracing::debug!(%step, failures, error = error.message, "the job is parked");
             return self.park(recorded, failures, Some(error.message)).await;
         }
@@ -154,6 +157,9 @@ impl Drive {
             }
             Ended::Failed(error) => error,
         };
+        if error.is_held() {
+            return self.hold(recorded, Step::Cleanup, error.message).await;
+        }
         let failures = job.step_attempts.saturating_add(1);
         if lost.is_none() && failures < self.executor.options.cleanup_attempts {
             tracing::warn!(
@@ -247,6 +253,12 @@ impl Drive {
     }
 
     async fn give_up(&self, job: &Job, recorded: Change, error: String) -> Result<Next, Error> {
+        if let Some(step) = job.state.step()
+            && job.cancelled.is_none()
+            && (self.executor.options.keep)(job)
+        {
+            return self.hold(recorded, step, error).await;
+        }
         let reason = format!("at {}: {error}", job.state);
         let edge = Change {
             edges: vec![State::Cleanup],
@@ -276,13 +288,27 @@ impl Drive {
             return self.park(recorded, failures, Some(error)).await;
         }
         let reason = format!("{error}; resume the job when that is repaired");
-        self.write(Change {
-            last_error: Some(reason.clone()),
+        let held = Change { last_error: Some(reason.clone()), ..recorded };
+        self.pause(held, reason).await
+    }
+
+    /// Keeps the job as it is until a person decides: neither the step is tried again nor
+    /// anything removed. The error of cleanup is not that of the job.
+    async fn hold(&self, recorded: Change, step: Step, error: String) -> Result<Next, Error> {
+        tracing::error!(%step, error = crate::redacted(&error), "the job waits for a person");
+        let last_error = (step != Step::Cleanup).then(|| error.clone());
+        self.pause(Change { last_error, ..recorded }, format!("{step}: {error}")).await
+    }
+
+    /// Ends the claim until somebody resumes the job.
+    async fn pause(&self, change: Change, reason: String) -> Result<Next, Error> {
+        let paused = Change {
+            pause: Some(reason),
             step_attempts: Some(0),
             release: Some(Due::WhenWoken),
-            ..recorded
-        })
-        .await?;
+            ..change
+        };
+        let reason = self.write(paused).await?.paused.unwrap_or_default();
         Ok(Next::End(Outcome::Paused { reason }))
     }
 

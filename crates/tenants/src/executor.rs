@@ -92,8 +92,8 @@ pub enum Outcome {
     Parked {
         after: Duration,
     },
-    /// Somebody paused the job or everything, or the database refused its edge for good. See
-    /// [`Control::Resume`](crate::Control::Resume).
+    /// Somebody paused the job or everything, its step holds it for a person to decide, or the
+    /// database refused its edge for good. See [`Control::Resume`](crate::Control::Resume).
     Paused {
         reason: String,
     },
@@ -212,7 +212,7 @@ impl Executor {
             _ if job.is_leased => Ok(Outcome::Leased),
             _ => match (&job.paused, job.not_before) {
                 (_, Some(until)) => Ok(Outcome::Parked { after: from_now(until) }),
-                // It waits to be resumed: the reason is the pause, or a refused edge.
+                // It waits to be resumed.
                 (paused, None) => {
                     let reason = paused.as_ref().unwrap_or(&job.last_error).clone();
                     Ok(Outcome::Paused { reason })

@@ -127,7 +127,7 @@ pub use slipway_durable::Backoff;
 pub use slipway_durable::claim::{Claim, Demand};
 pub use sqlite::Store as SqliteStore;
 pub use state::{State, Step, UnknownState, validate_transition};
-pub use steps::{Callback, Pause, Permit, StepError, Steps};
+pub use steps::{Callback, FailureClass, Pause, Permit, StepError, Steps};
 pub use store::{
     ClaimFrom, Clock, Control, Edge, Filter, JobStore, Retried, StateStore, retry_failed,
 };

@@ -149,6 +149,9 @@ impl MemoryStore {
         if let Some(metadata) = &change.metadata {
             job.metadata.clone_from(metadata);
         }
+        if let Some(pause) = &change.pause {
+            job.paused = Some(pause.clone());
+        }
         if let Some(made) = &change.made {
             job.made = Some(made.clone());
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use slipway_durable::Backoff;
 
 use crate::steps::Pause;
-use crate::{Step, random};
+use crate::{Job, Step, random};
 
 /// The settings of an executor; [`Options::default`] suits steps that take seconds.
 #[derive(Debug, Clone)]
@@ -39,6 +39,9 @@ pub struct Options {
     /// is computed.
     pub writers: usize,
     pub pause: Option<Arc<dyn Pause>>,
+    /// Jobs that are not cleaned up by themselves. A step of such a job that failed for good holds
+    /// it: it waits until a person resumes it, or cancels it and so asks for the cleanup.
+    pub keep: fn(&Job) -> bool,
 }
 
 impl Default for Options {
@@ -56,6 +59,7 @@ impl Default for Options {
             pause_poll: Duration::from_secs(15),
             writers: 4,
             pause: None,
+            keep: |_| false,
         }
     }
 }

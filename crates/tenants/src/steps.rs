@@ -18,22 +18,49 @@ pub type Callback = Arc<
         + Sync,
 >;
 
-/// Why a step failed, and whether the same step may succeed later.
+/// Why a step failed, and what follows from it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct StepError {
     pub message: String,
-    pub is_transient: bool,
+    pub class: FailureClass,
+}
+
+/// What follows when a step failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FailureClass {
+    /// The job is parked and the step tried again, a bounded number of times.
+    Transient,
+    /// The job goes to cleanup.
+    Permanent,
+    /// Neither trying again nor cleaning up is safe: the job keeps its state, and waits until a
+    /// person resumes or cancels it.
+    Held,
 }
 
 impl StepError {
-    /// The job is parked and the step tried again, a bounded number of times.
+    /// See [`FailureClass::Transient`].
     pub fn transient(error: impl fmt::Display) -> Self {
-        Self { message: error.to_string(), is_transient: true }
+        Self { message: error.to_string(), class: FailureClass::Transient }
     }
 
-    /// The job goes to cleanup.
+    /// See [`FailureClass::Permanent`].
     pub fn permanent(error: impl fmt::Display) -> Self {
-        Self { message: error.to_string(), is_transient: false }
+        Self { message: error.to_string(), class: FailureClass::Permanent }
+    }
+
+    /// See [`FailureClass::Held`].
+    pub fn held(error: impl fmt::Display) -> Self {
+        Self { message: error.to_string(), class: FailureClass::Held }
+    }
+
+    #[must_use]
+    pub fn is_transient(&self) -> bool {
+        self.class == FailureClass::Transient
+    }
+
+    #[must_use]
+    pub fn is_held(&self) -> bool {
+        self.class == FailureClass::Held
     }
 }
 
@@ -52,7 +79,11 @@ impl<E: std::error::Error> From<E> for StepError {
 
 impl fmt::Debug for StepError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let class = if self.is_transient { "transient" } else { "permanent" };
+        let class = match self.class {
+            FailureClass::Transient => "transient",
+            FailureClass::Permanent => "permanent",
+            FailureClass::Held => "held",
+        };
         write!(f, "{class}: {}", self.message)
     }
 }

@@ -99,6 +99,8 @@ pub(super) struct GivenChange<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     new_error: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    new_pause: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     new_made: Option<&'a [String]>,
     #[serde(skip_serializing_if = "Option::is_none")]
     new_leaked: Option<&'a [String]>,
@@ -128,6 +130,7 @@ impl<'a> GivenChange<'a> {
             added: change.attempts(),
             new_metadata: change.metadata.as_ref(),
             new_error: change.last_error.as_deref(),
+            new_pause: change.pause.as_deref(),
             new_made: change.made.as_deref(),
             new_leaked: change.leaked.as_deref(),
             new_failures: change.step_attempts,

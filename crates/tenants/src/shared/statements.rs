@@ -167,6 +167,7 @@ const WRITE_BEFORE: &str = "UPDATE {table} SET state = given.to_state, \
      attempts = attempts + given.added, \
      last_error = coalesce(given.new_error, last_error), \
      metadata = coalesce(given.new_metadata, metadata), \
+     paused = coalesce(given.new_pause, paused), \
      made = coalesce(given.new_made, made), \
      leaked = coalesce(given.new_leaked, leaked), \
      failures = coalesce(given.new_failures, failures), \
@@ -187,8 +188,8 @@ const WRITE_AFTER: &str = concat!(
     " END FROM ",
     rows_from_json!(
         key: text, token: bigint, from_state: text, to_state: text, added: integer,
-        new_metadata: json, new_error: text, new_made: json, new_leaked: json,
-        new_failures: integer, entries: json, released: boolean, is_result: boolean, micros: bigint,
+        new_metadata: json, new_error: text, new_pause: text, new_made: json,
+        new_leaked: json, new_failures: integer, entries: json, released: boolean, is_result: boolean, micros: bigint,
         at: bigint
     ),
     " WHERE id = given.key AND state = given.from_state \

@@ -181,14 +181,14 @@ mod tests {
     async fn exit_codes_are_classified() {
         assert_eq!(outcome("exit 0", LONG).await, Ok(()));
         let later = outcome("echo busy >&2; exit 75", LONG).await.unwrap_err();
-        assert!(later.is_transient && later.message.contains("busy"), "{later:?}");
+        assert!(later.is_transient() && later.message.contains("busy"), "{later:?}");
         let wrong = outcome("echo 'password=hunter2' ; exit 3", LONG).await.unwrap_err();
-        assert!(!wrong.is_transient && !wrong.message.contains("hunter2"), "{wrong:?}");
+        assert!(!wrong.is_transient() && !wrong.message.contains("hunter2"), "{wrong:?}");
         let killed = outcome("kill -9 $$", LONG).await.unwrap_err();
-        assert!(!killed.is_transient && killed.message.contains("signal"), "{killed:?}");
+        assert!(!killed.is_transient() && killed.message.contains("signal"), "{killed:?}");
         let absent =
             run("step crm", &["/no/such".to_owned()], b"", LONG, Printed::Shown).await.unwrap_err();
-        assert!(!absent.is_transient && absent.message.contains("/no/such"), "{absent:?}");
+        assert!(!absent.is_transient() && absent.message.contains("/no/such"), "{absent:?}");
     }
 
     #[tokio::test]
@@ -206,7 +206,7 @@ mod tests {
         let file = folder.path().join("id");
         let script = format!("sleep 600 & echo $! > {}; wait", file.display());
         let error = outcome(&script, Duration::from_millis(300)).await.unwrap_err();
-        assert!(error.is_transient && error.message.contains("killed"), "{error:?}");
+        assert!(error.is_transient() && error.message.contains("killed"), "{error:?}");
         let id = std::fs::read_to_string(&file).expect("the id of the child");
         let status = format!("/proc/{}/stat", id.trim());
         // Nobody may be there to wait for it, so that it stays behind as a zombie.
@@ -221,7 +221,7 @@ mod tests {
     async fn output_is_drained_and_bounded() {
         let script = "head -c 200000000 /dev/zero | tr '\\0' x; exit 1";
         let error = outcome(script, LONG).await.unwrap_err();
-        assert!(!error.is_transient && error.message.len() < 2_000, "{}", error.message.len());
+        assert!(!error.is_transient() && error.message.len() < 2_000, "{}", error.message.len());
         // A process that leaves the group and keeps the pipe does not keep us.
         let started = Instant::now();
         assert_eq!(outcome("setsid sleep 5 & exit 0", LONG).await, Ok(()));

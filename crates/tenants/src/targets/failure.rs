@@ -4,7 +4,7 @@ use slipway_durable::database::{ErrorClass, class};
 use sqlx::postgres::{PgDatabaseError, PgErrorPosition};
 
 use super::folder::Script;
-use super::target::Fence;
+use super::target::{Fence, Work};
 use crate::StepError;
 
 #[derive(Debug)]
@@ -79,15 +79,22 @@ pub(crate) fn code(error: &sqlx::Error) -> Option<String> {
     error.as_database_error().and_then(|error| error.code()).map(|code| code.to_string())
 }
 
-/// The refusal of a lower fence. It is transient: if the worker lost its claim, nobody
-/// hears it; if the control plane was restored from a backup, the job waits for a person.
-pub(crate) fn fenced(found: Option<Fence>, fence: Fence) -> Failure {
-    let Fence { work, token } = found.unwrap_or_default();
-    Failure::transient(format!(
-        "the target's ledger is ahead: it has work {work}, token {token}, and this is work {}, \
-         token {}; nothing was changed",
-        fence.work, fence.token
-    ))
+/// The refusal of a lower fence, or of a ledger whose number was lost. If the worker lost its
+/// claim, nobody hears it. Otherwise the database went back in time: trying again would give a
+/// higher number, and cleaning up would remove what was made since, so a person decides.
+pub(crate) fn fenced(found: Option<Fence>, work: &Work<'_>) -> Failure {
+    let (found, fence) = (found.unwrap_or_default(), work.fence);
+    let ahead = format!(
+        "the target's ledger is ahead: it has work {}, token {}, and this is work {}, token {}",
+        found.work, found.token, fence.work, fence.token
+    );
+    let why = match work.lost {
+        Some(lost) if lost.has(found.work) => {
+            "; the database was restored from a backup that does not know that work"
+        }
+        _ => "",
+    };
+    Failure::Refused(StepError::held(format!("{ahead}{why}; nothing was changed")))
 }
 
 /// An error of the database alone is permanent only if the same call would fail again.

@@ -26,7 +26,7 @@
 //!     let (target, settings) = (Arc::clone(&target), Arc::clone(&settings));
 //!     async move {
 //!         let names = TenantNames::of(&settings, &job.tenant_id)?;
-//!         Ok(Assignment { target, settings, names, work: 1 })
+//!         Ok(Assignment { target, settings, names, work: 1, lost: None })
 //!     }
 //! });
 //! let store: Arc<dyn JobStore> = Arc::new(MemoryStore::new());
@@ -97,6 +97,6 @@ pub use secret::{LocalResolver, Resolve, Secret};
 pub use settings::{CommandStep, Engine, Fault, KvReference, Reference, SecretSink, Settings};
 pub use steps::{Assignment, steps};
 pub use target::{
-    Difference, DifferenceKind, Drift, Fence, Journal, Migrated, NoJournal, Repair, Target, Work,
-    open,
+    Difference, DifferenceKind, Drift, Fence, Journal, LostWork, Migrated, NoJournal, Repair,
+    Target, Work, open,
 };

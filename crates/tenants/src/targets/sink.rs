@@ -188,7 +188,7 @@ mod tests {
             (&json!("acme_runtime"), &json!("hunter2"))
         );
         let late = put(&sink, Fence { token: 1, ..FENCE }).await.unwrap_err();
-        assert!(late.is_transient && late.message.contains("a later worker"), "{late:?}");
+        assert!(late.is_transient() && late.message.contains("a later worker"), "{late:?}");
         assert_eq!(std::fs::read_to_string(&path).expect("text"), text);
         sink.remove(&mk_names(), Role::Runtime, FENCE).await.expect("removed");
         let left = std::fs::read_dir(folder.path().join("secrets")).expect("a folder").count();
@@ -207,7 +207,7 @@ mod tests {
             mk_sink(Some(&file), None),
         ] {
             let error = put(&sink, FENCE).await.unwrap_err();
-            assert!(error.is_transient, "{error:?}");
+            assert!(error.is_transient(), "{error:?}");
             assert!(!error.message.contains("hunter2"), "{error:?}");
         }
         let fine = mk_sink(None, Some("grep -q '\"password\":\"hunter2\"'"));

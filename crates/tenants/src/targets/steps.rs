@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::command::{self, Printed};
 use super::names::TenantNames;
 use super::settings::{CommandStep, Settings};
-use super::target::{Fence, Target, Work};
+use super::target::{Fence, LostWork, Target, Work};
 use crate::{Job, Step, StepContext, StepError, Steps};
 
 /// Where the tenant of a job lives, and which piece of work on it the job is.
@@ -17,6 +17,7 @@ pub struct Assignment {
     pub names: TenantNames,
     /// Higher than that of every earlier piece of work on this tenant.
     pub work: i64,
+    pub lost: Option<LostWork>,
 }
 
 /// The five callbacks. `find` says where the tenant of a job lives.
@@ -95,9 +96,9 @@ async fn run_command(
 }
 
 async fn built_in(step: Step, context: &StepContext, found: &Assignment) -> Result<(), StepError> {
-    let Assignment { target, names, work, .. } = found;
+    let Assignment { target, names, work, lost, .. } = found;
     let fence = Fence { work: *work, token: context.claim_token() };
-    let work = Work { names, fence, journal: context };
+    let work = Work { names, fence, lost: *lost, journal: context };
     match step {
         Step::CreateSchema => target.create_schema(&work).await,
         Step::CreateRole => target.create_role(&work).await,

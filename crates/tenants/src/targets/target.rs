@@ -18,8 +18,8 @@ use crate::{StepContext, StepError};
 ///
 /// The target's ledger keeps the highest one. It is written in the transaction of every
 /// effect, and a lower one is refused: so a worker that was paused beyond its lease changes
-/// nothing once another has begun, and a control plane that was restored from an older backup
-/// does not undo what was done since.
+/// nothing once another has begun. A control plane whose database was restored from a backup
+/// says which numbers it lost ([`LostWork`]), so that it does not undo what was done under them.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
 )]
@@ -28,11 +28,31 @@ pub struct Fence {
     pub token: i64,
 }
 
+/// Numbers of work that were given out from a database which was replaced by an older backup of
+/// itself. Whoever uses it now does not know what was done under them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LostWork {
+    /// The last number that is known.
+    pub after: i64,
+    /// The first number that was given out after the restore.
+    pub before: i64,
+}
+
+impl LostWork {
+    /// Whether the work that the ledger has is not known any more.
+    #[must_use]
+    pub fn has(self, work: i64) -> bool {
+        self.after < work && work < self.before
+    }
+}
+
 /// One call on a target.
 #[derive(Debug, Clone, Copy)]
 pub struct Work<'a> {
     pub names: &'a TenantNames,
     pub fence: Fence,
+    /// A ledger with one of these numbers refuses the call, although they are lower.
+    pub lost: Option<LostWork>,
     /// Where objects are recorded before they are made.
     pub journal: &'a dyn Journal,
 }

@@ -35,6 +35,8 @@ pub async fn executes(store: &AnyStore) {
     stops_and_goes_on(store).await;
     pauses_but_never_cleanup(store).await;
     bears_a_permit_that_hangs(store).await;
+    holds_for_a_person(store).await;
+    keeps_what_is_not_to_be_cleaned_up(store).await;
     cancels(store).await;
     has_one_executor(store).await;
     loses_its_lease(store).await;
@@ -339,6 +341,59 @@ async fn pauses_but_never_cleanup(store: &AnyStore) {
     store.control(&job.id, &one).await.expect("paused");
     let done = run(store, &job.id, no_op(), Options { pause: pause(), ..quick() }).await;
     assert_eq!((done.job.state, &done.calls[..]), (State::Failed, &[Step::Cleanup][..]));
+}
+
+/// A held job is neither tried again nor cleaned up until somebody says so, in a step and in
+/// cleanup.
+async fn holds_for_a_person(store: &AnyStore) {
+    let job = mk_job(store, "held").await;
+    let holds = || no_op().migrate(|_| async { Err(StepError::held("the target is ahead")) });
+    let reason = "migrate: the target is ahead".to_owned();
+    let done = run(store, &job.id, holds(), quick()).await;
+    assert_eq!(done.answer, Ok(Outcome::Paused { reason: reason.clone() }));
+    assert_eq!(done.calls, FORWARD[..3]);
+    assert_eq!((done.job.state, done.job.paused), (State::RoleCreated, Some(reason.clone())));
+    assert_eq!((done.job.not_before, done.job.claimed_by), (None, None));
+    assert_eq!(done.job.last_error, "the target is ahead");
+    let again = run(store, &job.id, holds(), quick()).await;
+    assert_eq!((again.answer, again.calls.len()), (Ok(Outcome::Paused { reason }), 0));
+    store.control(&job.id, &Control::Resume).await.expect("resumed");
+    let done = run(store, &job.id, no_op(), quick()).await;
+    assert_eq!((done.answer, done.job.paused), (Ok(Outcome::Ready), None));
+
+    let job = mk_job(store, "held").await;
+    let holds = || {
+        let steps = no_op().seed(|_| async { Err(StepError::permanent("no row")) });
+        steps.cleanup(|_| async { Err(StepError::held("the target is ahead")) })
+    };
+    let done = run(store, &job.id, holds(), quick()).await;
+    let reason = "cleanup: the target is ahead".to_owned();
+    assert_eq!(done.answer, Ok(Outcome::Paused { reason }));
+    assert_eq!((done.job.state, &done.job.last_error[..]), (State::Cleanup, "no row"));
+    assert_eq!((done.job.not_before, done.job.leaked.len()), (None, 0));
+    store.control(&job.id, &Control::Resume).await.expect("resumed");
+    let done = run(store, &job.id, no_op(), quick()).await;
+    assert_eq!((code(&done.answer), &done.calls[..]), ("job_failed", &[Step::Cleanup][..]));
+}
+
+/// A failed step holds such a job, and only a cancellation leads to cleanup.
+async fn keeps_what_is_not_to_be_cleaned_up(store: &AnyStore) {
+    let options = || Options { keep: |_| true, step_attempts: 1, ..quick() };
+    for error in [StepError::permanent("no"), StepError::transient("no")] {
+        let job = mk_job(store, "keep").await;
+        let steps = no_op().create_role(move |_| {
+            let error = error.clone();
+            async move { Err(error) }
+        });
+        let done = run(store, &job.id, steps, options()).await;
+        let reason = "create_role: no".to_owned();
+        assert_eq!((done.answer, &done.calls[..]), (Ok(Outcome::Paused { reason }), &FORWARD[..2]));
+        assert_eq!(done.job.state, State::SchemaCreated);
+        let cancel = Control::Cancel { reason: "it is not in use".to_owned() };
+        store.control(&job.id, &cancel).await.expect("cancelled");
+        let done = run(store, &job.id, no_op(), options()).await;
+        assert_eq!((code(&done.answer), &done.calls[..]), ("job_failed", &[Step::Cleanup][..]));
+    }
 }
 
 /// Never answers.

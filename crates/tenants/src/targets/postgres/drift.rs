@@ -180,7 +180,7 @@ impl PostgresTarget {
 }
 
 fn temporary(names: &TenantNames) -> Work<'_> {
-    Work { names, fence: Fence::default(), journal: &NoJournal }
+    Work { names, fence: Fence::default(), lost: None, journal: &NoJournal }
 }
 
 /// A transaction that acts as the migrator and is rolled back, so that it leaves neither a

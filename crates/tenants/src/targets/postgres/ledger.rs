@@ -194,7 +194,7 @@ pub(super) async fn begin_locked(
 /// Begins a transaction, writes the fence of this work into the ledger and locks the row. A
 /// lower fence is refused, and so is another tenant while anything of the first one exists.
 pub(super) async fn begin(session: &mut Session<'_>, work: &Work<'_>) -> Result<Entry, Failure> {
-    let Work { names, fence, .. } = *work;
+    let Work { names, fence, lost, .. } = *work;
     begin_locked(session, names).await?;
     let write = format!(
         "INSERT INTO {LEDGER_SCHEMA}.ledger AS l (schema_name, tenant, work, token) \
@@ -204,11 +204,13 @@ pub(super) async fn begin(session: &mut Session<'_>, work: &Work<'_>) -> Result<
              changed_at = clock_timestamp() \
          WHERE CASE WHEN l.tenant = excluded.tenant \
              THEN (l.work, l.token) <= (excluded.work, excluded.token) \
+                 AND (l.work > $5 AND l.work < $6) IS NOT TRUE \
              ELSE NOT (l.has_schema OR l.has_migrator OR l.has_runtime) END \
          RETURNING {COLUMNS}"
     );
     let query = sqlx::query_as(sqlx::AssertSqlSafe(write)).bind(names.schema());
     let query = query.bind(names.tenant()).bind(fence.work).bind(fence.token);
+    let query = query.bind(lost.map(|lost| lost.after)).bind(lost.map(|lost| lost.before));
     let written: Option<Entry> = session.first(query).await?;
     if let Some(entry) = written {
         return Ok(entry);
@@ -219,7 +221,7 @@ pub(super) async fn begin(session: &mut Session<'_>, work: &Work<'_>) -> Result<
             names.schema(),
             entry.tenant
         ))),
-        found => Err(fenced(found.map(|entry| entry.fence()), fence)),
+        found => Err(fenced(found.map(|entry| entry.fence()), work)),
     }
 }
 
@@ -227,7 +229,7 @@ pub(super) async fn begin(session: &mut Session<'_>, work: &Work<'_>) -> Result<
 /// ran.
 pub(super) async fn verify(session: &mut Session<'_>, work: &Work<'_>) -> Result<(), Failure> {
     let found = read(session, work.names).await?.map(|entry| entry.fence());
-    if found == Some(work.fence) { Ok(()) } else { Err(fenced(found, work.fence)) }
+    if found == Some(work.fence) { Ok(()) } else { Err(fenced(found, work)) }
 }
 
 /// Changes the row, inside a transaction that [`begin`] began.

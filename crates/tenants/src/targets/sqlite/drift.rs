@@ -65,7 +65,7 @@ impl SqliteTarget {
         folder: &[Migration],
     ) -> Result<BTreeMap<String, String>, Failure> {
         let names = TenantNames::temporary(Engine::Sqlite, "memory");
-        let work = Work { names: &names, fence: Fence::default(), journal: &NoJournal };
+        let work = Work { names: &names, fence: Fence::default(), lost: None, journal: &NoJournal };
         let mut connection = SqliteConnection::connect("sqlite::memory:").await?;
         sqlx::raw_sql(files::TABLES).execute(&mut connection).await?;
         let insert = "INSERT INTO slipway_tenant VALUES (1, $1, 0, 0)";

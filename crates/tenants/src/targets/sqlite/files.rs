@@ -261,7 +261,9 @@ impl SqliteTarget {
             )));
         }
         let known = self.known_fence(locked, work.names).await?;
-        if known > Some(work.fence) { Err(fenced(known, work.fence)) } else { Ok(()) }
+        let is_lost = |known: Fence| work.lost.is_some_and(|lost| lost.has(known.work));
+        let is_ahead = known > Some(work.fence) || known.is_some_and(is_lost);
+        if is_ahead { Err(fenced(known, work)) } else { Ok(()) }
     }
 
     /// Writes the fence into a file that is about to go, and folds what is beside it into it.

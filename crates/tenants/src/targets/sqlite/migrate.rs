@@ -120,19 +120,21 @@ pub(super) async fn begin(
     connection: &mut SqliteConnection,
     work: &Work<'_>,
 ) -> Result<(), Failure> {
-    let Work { names, fence, .. } = *work;
+    let Work { names, fence, lost, .. } = *work;
     sqlx::query("BEGIN IMMEDIATE").execute(&mut *connection).await?;
     let write = "UPDATE slipway_tenant SET work = $2, token = $3 \
-                 WHERE tenant = $1 AND (work, token) <= ($2, $3)";
+                 WHERE tenant = $1 AND (work, token) <= ($2, $3) \
+                 AND (work > $4 AND work < $5) IS NOT TRUE";
     let query = sqlx::query(write).bind(names.tenant()).bind(fence.work).bind(fence.token);
+    let query = query.bind(lost.map(|lost| lost.after)).bind(lost.map(|lost| lost.before));
     if query.execute(&mut *connection).await?.rows_affected() == 1 {
         return Ok(());
     }
     let read = "SELECT tenant, work, token FROM slipway_tenant";
     let found: Option<(String, i64, i64)> = sqlx::query_as(read).fetch_optional(connection).await?;
     Err(match found {
-        Some((tenant, work, token)) if tenant == names.tenant() => {
-            fenced(Some(Fence { work, token }), fence)
+        Some((tenant, number, token)) if tenant == names.tenant() => {
+            fenced(Some(Fence { work: number, token }), work)
         }
         found => {
             let whose = found.map_or("nobody".to_owned(), |(tenant, ..)| tenant);

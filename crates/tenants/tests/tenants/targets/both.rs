@@ -1,6 +1,8 @@
 //! What holds on both engines: from the first step to the proof that all is gone.
 
-use slipway_tenants::targets::{DifferenceKind, Engine, Fence, NameError, TenantNames, Work};
+use slipway_tenants::targets::{
+    DifferenceKind, Engine, Fence, LostWork, NameError, TenantNames, Work,
+};
 use slipway_tenants::{Error, Outcome};
 
 use sqlx::{Connection as _, SqliteConnection};
@@ -55,7 +57,7 @@ async fn injections_are_refused_or_quoted() {
             ["schema x\"; DROP TABLE orders; --", "schema public", "role postgres", "file ../../x"]
         {
             let error = target.remove(&later, object).await.unwrap_err();
-            assert!(!error.is_transient && error.message.contains("left alone"), "{error:?}");
+            assert!(!error.is_transient() && error.message.contains("left alone"), "{error:?}");
         }
         let version = "1'; DROP TABLE orders; --";
         let repair = slipway_tenants::targets::Repair::Applied;
@@ -107,10 +109,10 @@ async fn another_tenant_and_another_job_are_refused() {
         let (target, same) = (site.target().await, site.names("a_b"));
         let notes = Notes::default();
         let error = target.create_schema(&work(&same, (2, 1), &notes)).await.unwrap_err();
-        assert!(!error.is_transient, "{error:?}");
+        assert!(!error.is_transient(), "{error:?}");
         let names = site.names("a-b");
         let error = target.create_schema(&work(&names, (2, 1), &notes)).await.unwrap_err();
-        assert!(!error.is_transient && error.message.contains("another job"), "{error:?}");
+        assert!(!error.is_transient() && error.message.contains("another job"), "{error:?}");
         assert_eq!(notes.made(), [""; 0]);
         target.destroy(&work(&same, (9, 9), &notes)).await.unwrap_err();
         assert_eq!(site.number("a-b", "SELECT count(*) FROM orders").await, 1);
@@ -154,7 +156,7 @@ async fn a_lower_fence_changes_nothing() {
                 errors.push(target.remove(&late, &object).await.unwrap_err());
             }
             for error in errors {
-                assert!(error.is_transient && error.message.contains("ahead"), "{error:?}");
+                assert!(error.is_held() && error.message.contains("ahead"), "{error:?}");
             }
         }
         assert_eq!(site.objects("acme").await, objects);
@@ -167,6 +169,46 @@ async fn a_lower_fence_changes_nothing() {
         assert!(late.message.contains("ahead"), "{late:?}");
         assert_eq!(site.objects("acme").await, [""; 0]);
         target.create_schema(&work(&names, (4, 1), &notes)).await.expect("a new tenant");
+    }
+}
+
+/// The database was restored: it knows the work up to 2, and gives out numbers from 1,000 on.
+#[tokio::test(flavor = "multi_thread")]
+async fn work_that_the_database_lost_is_not_overwritten() {
+    for site in sites("lost").await {
+        site.usual_files();
+        let notes = made(&site, "acme").await;
+        let (target, names) = (site.target().await, site.names("acme"));
+        let lost = Some(LostWork { after: 2, before: 1_000 });
+        let restored = |number| Work { lost, ..work(&names, (number, 1), &notes) };
+        target.migrate(&work(&names, (3, 1), &notes)).await.expect("in the lost time");
+        let objects = site.objects("acme").await;
+        for number in [1_000, 5_000] {
+            let late = restored(number);
+            let mut errors = vec![
+                target.create_schema(&late).await.unwrap_err(),
+                target.migrate(&late).await.unwrap_err(),
+                target.seed(&late).await.unwrap_err(),
+                target.close(&late).await.unwrap_err(),
+                target.destroy(&late).await.unwrap_err(),
+            ];
+            for object in names.objects() {
+                errors.push(target.remove(&late, &object).await.unwrap_err());
+            }
+            for error in errors {
+                assert!(error.is_held() && error.message.contains("was restored"), "{error:?}");
+            }
+        }
+        assert_eq!(site.objects("acme").await, objects);
+        assert_eq!(target.fence(&names).await, Ok(Some(Fence { work: 3, token: 1 })));
+        // A person has looked: nothing is lost any more.
+        target.migrate(&work(&names, (1_000, 1), &notes)).await.expect("accepted");
+        // What was done after the restore is known.
+        target.migrate(&restored(1_001)).await.expect("not lost");
+        // What the backup knew is no obstacle.
+        let notes = made(&site, "other").await;
+        let names = site.names("other");
+        target.migrate(&Work { lost, ..work(&names, (1_000, 1), &notes) }).await.expect("known");
     }
 }
 
@@ -188,7 +230,7 @@ async fn a_tenant_is_closed_reopened_and_destroyed() {
                 .await
                 .unwrap_err(),
         ] {
-            assert!(!error.is_transient, "{error:?}");
+            assert!(!error.is_transient(), "{error:?}");
         }
         assert_eq!(target.fence(&names).await.expect("a fence").expect("one").work, 2);
         for token in [4, 5] {
@@ -221,7 +263,7 @@ async fn a_file_in_use_is_neither_moved_nor_removed() {
         target.close(&work(&names, (2, 1), &notes)).await.unwrap_err(),
         target.destroy(&work(&names, (2, 1), &notes)).await.unwrap_err(),
     ] {
-        assert!(error.is_transient && error.message.contains("in use"), "{error:?}");
+        assert!(error.is_transient() && error.message.contains("in use"), "{error:?}");
     }
     let insert = "INSERT INTO orders VALUES (2, 'while it is open')";
     sqlx::query(insert).execute(&mut app).await.expect("it works on");

@@ -40,12 +40,12 @@ async fn each_version_is_applied_once_and_a_changed_one_is_refused() {
         );
         site.migration("V2__late.sql", "CREATE TABLE late (id int)");
         let error = target.migrate(&work).await.unwrap_err();
-        assert!(!error.is_transient && error.message.contains("V2__late.sql"), "{error:?}");
+        assert!(!error.is_transient() && error.message.contains("V2__late.sql"), "{error:?}");
         std::fs::remove_file(site.folder.path().join("migrations/V2__late.sql")).expect("one");
         site.migration("V9__nine.sql", "CREATE TABLE nine (id bigint)");
         let error = target.migrate(&work).await.unwrap_err();
         assert!(
-            !error.is_transient && error.message.contains("V9__nine.sql was changed"),
+            !error.is_transient() && error.message.contains("V9__nine.sql was changed"),
             "{error:?}"
         );
         target.repair(&work, "9", Repair::Applied).await.expect("a person says so");
@@ -65,7 +65,7 @@ async fn a_broken_file_leaves_nothing_of_itself() {
         let ((target, notes), names) = (empty(&site).await, site.names("acme"));
         let work = work(&names, (1, 1), &notes);
         let error = target.migrate(&work).await.unwrap_err();
-        assert!(!error.is_transient && error.message.contains("V2__half.sql"), "{error:?}");
+        assert!(!error.is_transient() && error.message.contains("V2__half.sql"), "{error:?}");
         if site.database.is_some() {
             assert!(error.message.contains("line 3"), "{error:?}");
         }
@@ -92,7 +92,10 @@ async fn a_file_that_ends_its_transaction_is_found_out() {
         let ((target, notes), names) = (empty(&site).await, site.names("acme"));
         let work = work(&names, (1, 1), &notes);
         let error = target.migrate(&work).await.unwrap_err();
-        assert!(!error.is_transient && error.message.contains("ends its transaction"), "{error:?}");
+        assert!(
+            !error.is_transient() && error.message.contains("ends its transaction"),
+            "{error:?}"
+        );
         assert_eq!(site.number("acme", "SELECT count(*) FROM slipway_migrations").await, 0);
         if site.database.is_some() {
             site.migration("V1__escape.sql", "RESET ROLE; CREATE TABLE z (id int)");
@@ -121,7 +124,7 @@ async fn a_file_without_a_transaction_is_known_or_unknown() {
         site.migration("V3__fails.sql", "-- slipway: no-transaction\nSELECT nonsense");
         for _ in 0..2 {
             let error = target.migrate(&work).await.unwrap_err();
-            assert!(!error.is_transient && error.message.contains("state unknown"), "{error:?}");
+            assert!(!error.is_transient() && error.message.contains("state unknown"), "{error:?}");
             assert!(error.message.contains("V3__fails.sql"), "{error:?}");
         }
         target.repair(&work, "3", Repair::NotApplied).await.expect("a person says so");
@@ -170,7 +173,7 @@ async fn the_history_of_flyway_is_taken_over() {
             execute(&format!("ALTER TABLE {table} OWNER TO \"{}\"", names.migrator())).await;
         }
         let error = target.migrate(&work).await.unwrap_err();
-        assert!(!error.is_transient && error.message.contains("flyway repair"), "{error:?}");
+        assert!(!error.is_transient() && error.message.contains("flyway repair"), "{error:?}");
         execute(&format!("UPDATE {table} SET success = true")).await;
         site.migration("V1.1__items.sql", "CREATE TABLE items (id int)");
         let migrated = target.migrate(&work).await.expect("the rest");
@@ -189,9 +192,9 @@ async fn a_folder_that_cannot_be_read_is_no_empty_folder() {
         let (target, notes) = empty(&site).await;
         let names = site.names("acme");
         let error = target.migrate(&work(&names, (1, 1), &notes)).await.unwrap_err();
-        assert!(!error.is_transient && error.message.contains("W1__typo.sql"), "{error:?}");
+        assert!(!error.is_transient() && error.message.contains("W1__typo.sql"), "{error:?}");
         site.settings.migrations = Some(site.folder.path().join("not-mounted"));
         let error = site.target().await.migrate(&work(&names, (1, 1), &notes)).await.unwrap_err();
-        assert!(error.is_transient && error.message.contains("not-mounted"), "{error:?}");
+        assert!(error.is_transient() && error.message.contains("not-mounted"), "{error:?}");
     }
 }

@@ -107,7 +107,7 @@ async fn no_password_works_that_the_sink_has_not() {
             timeout_seconds: 1,
         });
         let error = site.target().await.create_role(&work).await.unwrap_err();
-        assert!(error.is_transient && error.message.contains("secret sink"), "{error:?}");
+        assert!(error.is_transient() && error.message.contains("secret sink"), "{error:?}");
         assert!(!error.message.contains("password"), "{error:?}");
         let open = format!(
             "SELECT count(*) FROM pg_authid WHERE (rolcanlogin OR rolpassword IS NOT NULL) \
@@ -154,7 +154,7 @@ async fn a_lock_that_is_taken_stops_nobody_for_long() {
     let database = site.database.as_ref().expect("one");
     let held = database.hold_lock(&format!("\"{}\".orders", names.schema())).await;
     let error = target.migrate(&work(&names, (2, 1), &notes)).await.unwrap_err();
-    assert!(error.is_transient && error.message.contains("V3__alter.sql"), "{error:?}");
+    assert!(error.is_transient() && error.message.contains("V3__alter.sql"), "{error:?}");
     drop(held);
     until(Duration::from_secs(10), "the lock to be free", async || {
         target.migrate(&work(&names, (2, 1), &notes)).await.is_ok()
@@ -191,7 +191,7 @@ async fn lost_answers_apply_nothing_twice() {
         loop {
             match target.migrate(&work(&names, (1, 2), &notes)).await {
                 Ok(migrated) => return migrated,
-                Err(error) => assert!(error.is_transient, "{error:?}"),
+                Err(error) => assert!(error.is_transient(), "{error:?}"),
             }
         }
     };
@@ -310,7 +310,7 @@ async fn a_silent_server_is_given_up() {
     relay.swallow();
     let started = Instant::now();
     let error = target.migrate(&work(&names, (1, 1), &notes)).await.unwrap_err();
-    assert!(error.is_transient && error.message.contains("state unknown"), "{error:?}");
+    assert!(error.is_transient() && error.message.contains("state unknown"), "{error:?}");
     assert!(started.elapsed() < Duration::from_secs(8), "{:?}", started.elapsed());
     relay.restore();
     until(Duration::from_secs(20), "the server to notice", async || {

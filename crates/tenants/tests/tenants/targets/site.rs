@@ -161,7 +161,7 @@ impl Site {
             let (target, settings) = (Arc::clone(&target), Arc::clone(&settings));
             async move {
                 let names = TenantNames::of(&settings, &job.tenant_id)?;
-                Ok(Assignment { target, settings, names, work: 1 })
+                Ok(Assignment { target, settings, names, work: 1, lost: None })
             }
         })
     }
@@ -243,5 +243,5 @@ fn left_in(folder: &Path, name: &str) -> Vec<String> {
 
 /// One call with a fence.
 pub(crate) fn work<'a>(names: &'a TenantNames, fence: (i64, i64), journal: &'a Notes) -> Work<'a> {
-    Work { names, fence: Fence { work: fence.0, token: fence.1 }, journal }
+    Work { names, fence: Fence { work: fence.0, token: fence.1 }, lost: None, journal }
 }
