@@ -14,6 +14,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use slipway_app::permits::Permits;
 use slipway_app::ports::Stores;
+use slipway_app::tenants::jobs::KEEPS;
 use slipway_app::tenants::tasks::Tasks;
 use slipway_core::operations::control::Mode;
 use slipway_core::tenants::tenant::Tenant;
@@ -76,6 +77,7 @@ impl JobLoop {
             lease,
             pause_poll: PAUSED,
             pause: Some(Arc::new(pause)),
+            keep: |job| job.metadata.contains_key(KEEPS),
             ..Options::default()
         };
         let builder = Executor::builder().store(Arc::clone(&jobs)).steps(steps).options(options);

@@ -44,6 +44,8 @@ closed_set!(
         SubscriptionNotFound => "subscription_not_found",
         NothingToForce => "nothing_to_force",
         NothingToRetry => "nothing_to_retry",
+        /// The tenant does not wait for a person.
+        NothingToResume => "nothing_to_resume",
         /// Failed for good: an update would not be applied, a retry takes the same changes.
         ResourceFailed => "resource_failed",
         /// Only another attempt can have another value.

@@ -125,6 +125,7 @@ pub(crate) const fn status(kind: ErrorKind, in_path: bool) -> StatusCode {
         | ErrorKind::ClaimLost
         | ErrorKind::NothingToForce
         | ErrorKind::NothingToRetry
+        | ErrorKind::NothingToResume
         | ErrorKind::ResourceFailed
         | ErrorKind::SurgeNeedsReady
         | ErrorKind::SurgeUnderWay

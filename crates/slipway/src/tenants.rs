@@ -9,17 +9,18 @@ use async_trait::async_trait;
 use serde_json::Value;
 use slipway_app::ports::Stores;
 use slipway_app::ports::store::Error as StoreError;
-use slipway_app::tenants::targets::{TargetError, TenantTargets};
+use slipway_app::tenants::targets::{TargetError, TargetErrorClass, TenantTargets};
 use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::ids::{Revision, TenantProfileId};
+use slipway_core::tenants::hold;
 use slipway_core::tenants::profile::TenantProfile;
 use slipway_core::tenants::task::{Found, Task};
 use slipway_core::tenants::tenant::Tenant;
 use slipway_tenants::targets::{
-    Assignment, Fence, LocalResolver, NoJournal, Reference, Repair, Settings, Target, TenantNames,
-    Work, open, steps,
+    Assignment, Fence, LocalResolver, LostWork, NoJournal, Reference, Repair, Settings, Target,
+    TenantNames, Work, open, steps,
 };
-use slipway_tenants::{Job, StepError, Steps, redacted};
+use slipway_tenants::{FailureClass, Job, StepError, Steps, redacted};
 
 /// How long a comparison may take.
 const DRIFT_LIMIT: Duration = Duration::from_secs(60);
@@ -70,7 +71,7 @@ impl Targets {
         })?;
         let Opened { target, settings, .. } = self.open(&profile).await?;
         let names = TenantNames::of(&settings, &tenant.target_name)?;
-        Ok(Assignment { target, settings, names, work })
+        Ok(Assignment { target, settings, names, work, lost: lost(&tenant) })
     }
 
     async fn open(&self, profile: &TenantProfile) -> Result<Opened, StepError> {
@@ -113,8 +114,17 @@ fn parse(settings: &Value) -> Result<Settings, Refusal> {
     Ok(settings)
 }
 
+fn lost(tenant: &Tenant) -> Option<LostWork> {
+    tenant.lost.map(|hold::LostWork { after, before }| LostWork { after, before })
+}
+
 fn of_step(error: &StepError) -> TargetError {
-    TargetError { message: redacted(&error.message), is_transient: error.is_transient }
+    let class = match error.class {
+        FailureClass::Transient => TargetErrorClass::Transient,
+        FailureClass::Permanent => TargetErrorClass::Permanent,
+        FailureClass::Held => TargetErrorClass::Held,
+    };
+    TargetError { message: redacted(&error.message), class }
 }
 
 #[async_trait]
@@ -139,7 +149,7 @@ impl TenantTargets for Targets {
             let Opened { target, settings, .. } = self.open(profile).await?;
             let names = TenantNames::of(&settings, &tenant.target_name)?;
             let fence = Fence { work: tenant.work, token: 0 };
-            let work = Work { names: &names, fence, journal: &NoJournal };
+            let work = Work { names: &names, fence, lost: lost(tenant), journal: &NoJournal };
             match task {
                 Task::Close => target.close(&work).await?,
                 Task::Reopen => target.reopen(&work).await?,
@@ -176,7 +186,7 @@ impl TenantTargets for Targets {
             Ok(compared) => compared.map_err(|error: StepError| of_step(&error)),
             Err(_) => {
                 let message = format!("it took longer than {DRIFT_LIMIT:?}");
-                Err(TargetError { message, is_transient: true })
+                Err(TargetError { message, class: TargetErrorClass::Transient })
             }
         }
     }

@@ -15,13 +15,18 @@ use slipway_core::catalog::Name;
 use slipway_core::catalog::project::{self, NewProject, Project};
 use slipway_core::ids::{ProjectId, TenantId, TenantJobId, TenantProfileId};
 use slipway_core::nodes::mesh::MeshCidr;
+use slipway_core::operations::control::{self, LockedControl};
 use slipway_core::precondition::Expected;
+use slipway_core::rollouts::next::Health;
+use slipway_core::tenants::hold::{self, Resume};
 use slipway_core::tenants::job::{self, JobState};
 use slipway_core::tenants::profile::{self, NewProfile, TenantProfile};
 use slipway_core::tenants::tenant::{self, NewTenant, Tenant, TenantSnapshot};
 use slipway_core::tenants::{TenantsWrite, task};
-use slipway_core::text::Labels;
-use slipway_tenants::{Executor, JobStore, Outcome, State, Step, StepError, Steps};
+use slipway_core::text::{Labels, Reason};
+use slipway_tenants::{
+    Executor, JobStore, Outcome, State, StateStore as _, Step, StepError, Steps,
+};
 use sqlx::{AssertSqlSafe, Connection as _, Row as _};
 use uuid::Uuid;
 
@@ -237,11 +242,75 @@ async fn a_task_is_claimed_by_a_number(client: &Client) {
     assert!(none.is_empty(), "nothing follows: {none:?}");
 }
 
+/// What was given out after the backup is lost, a job that was unfinished in it waits for a
+/// person, and so does a task whose target is ahead.
+async fn a_restored_database_waits_for_a_person(client: &Client) {
+    let (ready, busy) =
+        (client.provision("done").await.unwrap(), client.provision("busy").await.unwrap());
+    client.run(ready, || Ok(()), || Ok(())).await.unwrap();
+    let held = client.run(busy, || Err(StepError::held("ahead")), || Ok(())).await.unwrap();
+    assert_eq!(held, Outcome::Paused { reason: "seed: ahead".to_owned() });
+    let resume = async |id: TenantId, clean_up: bool| {
+        let wanted = Resume { reason: Reason::parse("looked").unwrap(), clean_up };
+        let mut rule = |snapshot: &_| hold::resume(snapshot, &wanted, Expected::Any, &actor());
+        client.stores.kind::<Tenant>().decide(&TenantKey::Waiting(id), &mut rule).await
+    };
+    assert_eq!(refused(resume(ready, false).await), ErrorKind::NothingToResume);
+    resume(busy, false).await.unwrap();
+    assert_eq!(refused(resume(busy, false).await), ErrorKind::NothingToResume);
+
+    let (known, unfinished) = (client.tenant(ready).await.work, client.tenant(busy).await.work);
+    let before = client.jobs.get(&client.tenant(busy).await.job_id.to_string()).await.unwrap();
+    assert_eq!(before.metadata["work"], unfinished.to_string());
+    for round in 0..2 {
+        let mut rule =
+            |locked: &LockedControl| Ok(Some(control::restored(&locked.control, "test", &actor())));
+        client.stores.operations.control_decide(&mut rule).await.unwrap();
+        let (done, waits) = (client.tenant(ready).await, client.tenant(busy).await);
+        let lost = |tenant: &Tenant| tenant.lost.map(|lost| (lost.after, lost.before));
+        assert_eq!(lost(&done), Some((known, done.work)), "round {round}");
+        assert_eq!(lost(&waits), Some((unfinished - 1, waits.work)), "round {round}");
+        assert!(done.work > known + 1_000, "{done:?}");
+    }
+    let job = client.tenant(busy).await.job_id.to_string();
+    let paused = client.jobs.get(&job).await.unwrap();
+    assert!(paused.paused.as_deref().unwrap().contains("restored"), "{paused:?}");
+    assert_eq!((paused.not_before, paused.lost_claims), (None, 0), "nobody claims it");
+    assert!(paused.claim_token > before.claim_token + 1_000, "whoever had it has it no more");
+    let untouched = client.run(busy, || panic!("no step"), || panic!("no cleanup")).await;
+    assert!(matches!(untouched, Ok(Outcome::Paused { .. })), "{untouched:?}");
+    resume(busy, true).await.unwrap();
+    let resumed = client.tenant(busy).await;
+    let job = client.jobs.get(&job).await.unwrap();
+    assert_eq!(job.metadata["work"], resumed.work.to_string());
+    assert!(job.metadata.contains_key(slipway_app::tenants::jobs::KEEPS), "{job:?}");
+    assert_eq!((job.cancelled.as_deref(), resumed.lost), (Some("looked"), None));
+    let gone = client.run(busy, || panic!("no step"), || Ok(())).await;
+    assert_eq!(gone.unwrap_err().code(), "job_failed");
+
+    let mut rule = |snapshot: &TenantSnapshot| task::migrate(snapshot);
+    client.stores.kind::<Tenant>().decide(&TenantKey::Existing(ready), &mut rule).await.unwrap();
+    let (store, lease) = (&client.stores.tenants, Duration::from_secs(600));
+    let claimed = store.tenant_task_claim(10, lease).await.unwrap();
+    let [claimed] = &claimed[..] else { panic!("{claimed:?}") };
+    assert!(!store.tenant_task_hold(ready, claimed.work - 1, "late").await.unwrap());
+    assert!(store.tenant_task_hold(ready, claimed.work, "ahead").await.unwrap());
+    assert!(store.tenant_task_claim(10, Duration::ZERO).await.unwrap().is_empty(), "held");
+    let held = client.tenant(ready).await;
+    assert_eq!((held.held.as_deref(), held.lost.is_some()), (Some("ahead"), true));
+    assert!(matches!(task::health(Some(&held)), Health::Failed(_)), "a roll-out does not wait");
+    resume(ready, false).await.unwrap();
+    let claimed = store.tenant_task_claim(10, lease).await.unwrap();
+    let [claimed] = &claimed[..] else { panic!("{claimed:?}") };
+    assert_eq!((claimed.lost, claimed.held.as_deref(), claimed.failures), (None, None, 0));
+}
+
 async fn conforms(config: StoreConfig) {
     let client = Client::new(config).await;
     a_tenant_follows_its_job_in_the_transactions_of_its_edges(&client).await;
     a_retry_takes_over_what_was_left(&client).await;
     a_task_is_claimed_by_a_number(&client).await;
+    a_restored_database_waits_for_a_person(&client).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -79,6 +79,9 @@ pub struct Tenant {
     /// Why its last task failed, if it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_error: Option<String>,
+    /// Why its task waits for a person, if it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held: Option<String>,
     pub revision: i64,
     pub created_at: String,
     pub updated_at: String,
@@ -185,6 +188,17 @@ pub struct RepairTenant {
     pub version: String,
     /// `applied` if all of the file as it is now was applied, `not_applied` if nothing was.
     pub found: String,
+}
+
+/// `POST /api/v1/tenants/{id}/resume`: somebody has looked at a tenant that waits for a person.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ResumeTenant {
+    /// Why; kept in the audit.
+    pub reason: String,
+    /// Remove what its unfinished job made, instead of going on with it.
+    #[serde(default)]
+    pub clean_up: bool,
 }
 
 /// `POST /api/v1/tenants/repair`: the same for every tenant of a profile whose migration failed.

@@ -147,6 +147,7 @@ operations! {
     TenantProvision         Operator Project      "tenant.provision";
     TenantRetry             Operator Project      "tenant.retry";
     TenantRepair            Operator Project      "tenant.repair";
+    TenantResume            Admin    Project      "tenant.resume";
     TenantDelete            Operator Project      "tenant.delete";
 
     KeyShowOwn              Viewer   Shared       -;

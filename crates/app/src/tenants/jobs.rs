@@ -11,6 +11,10 @@ use crate::access::authorise::{Caller, Operation, authorise};
 use crate::ports::store::Page;
 use crate::{Context, Error};
 
+/// In the metadata of a job that was unfinished when the database was restored: a failed step
+/// holds it, and nothing is cleaned up before a person says so.
+pub const KEEPS: &str = "keeps";
+
 /// The jobs of a tenant, the oldest first.
 pub async fn list(
     context: &Context,

@@ -7,6 +7,7 @@ pub mod targets;
 pub mod profiles;
 pub mod provision;
 pub mod repair;
+pub mod resume;
 
 pub mod jobs;
 pub mod migrate;

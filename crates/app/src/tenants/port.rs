@@ -21,6 +21,8 @@ pub enum TenantKey {
     Existing(TenantId),
     /// Also one that is deleted.
     Kept(TenantId),
+    /// The same, and why its job is paused.
+    Waiting(TenantId),
 }
 
 /// Which tenants to list; all conditions must hold.
@@ -66,6 +68,15 @@ pub trait TenantStore of (TenantProfile, Tenant), intercepted by TenantIntercept
         work: i64,
         after: Option<Duration>,
         error: Option<&str>,
+    ) -> Result<bool, Error>;
+
+    /// The task with this number of work waits for a person. Answers whether it is still the
+    /// last one.
+    async fn tenant_task_hold(
+        &self,
+        id: TenantId,
+        work: i64,
+        reason: &str,
     ) -> Result<bool, Error>;
 }
 }

@@ -15,8 +15,18 @@ use slipway_core::tenants::tenant::Tenant;
 #[error("{message}")]
 pub struct TargetError {
     pub message: String,
-    /// Whether the same may succeed later.
-    pub is_transient: bool,
+    pub class: TargetErrorClass,
+}
+
+/// What follows when a target did not do what it was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TargetErrorClass {
+    /// The same may succeed later.
+    Transient,
+    /// The same would fail again.
+    Permanent,
+    /// Trying again is not safe before a person has looked.
+    Held,
 }
 
 #[async_trait]

@@ -18,6 +18,7 @@ use tokio::time::timeout;
 
 use super::port::TenantKey;
 use super::provision::profile_of;
+use super::targets::TargetErrorClass::{Held, Permanent, Transient};
 use crate::Context;
 use crate::deletion::request::wake;
 use crate::permits::Permits;
@@ -68,17 +69,23 @@ impl Tasks {
             Ok(profile) => {
                 let run = self.context.tenants.run(&profile, tenant, task);
                 match timeout(DEADLINE, run).await {
-                    Ok(ran) => ran.map_err(|error| (error.to_string(), error.is_transient)),
-                    Err(_) => Err((format!("it took longer than {DEADLINE:?}"), true)),
+                    Ok(ran) => ran.map_err(|error| (error.to_string(), error.class)),
+                    Err(_) => Err((format!("it took longer than {DEADLINE:?}"), Transient)),
                 }
             }
-            Err(error) => Err((error.to_string(), true)),
+            Err(error) => Err((error.to_string(), Transient)),
         };
         match ran {
             Ok(version) => self.done(tenant, task, version).await,
-            Err((error, is_transient)) => {
+            Err((error, Held)) => {
+                tracing::error!(tenant_id = %tenant.id, %task, error, "a task waits for a person");
+                let tenants = &self.context.stores.tenants;
+                tenants.tenant_task_hold(tenant.id, tenant.work, &error).await?;
+                Ok(())
+            }
+            Err((error, class)) => {
                 tracing::warn!(tenant_id = %tenant.id, %task, error, "a task failed");
-                if task == Task::Repair && !is_transient {
+                if task == Task::Repair && class == Permanent {
                     return self.withdraw(tenant, &error).await;
                 }
                 let doubled = 2_u32.saturating_pow(u32::try_from(tenant.failures).unwrap_or(0));

@@ -11,7 +11,8 @@ use slipway_wire::deletion::{Deletion, Restore, RestoreDeletion};
 use slipway_wire::rollouts::{Rollout, RolloutStrategy};
 use slipway_wire::tenants::{
     MigrateTenants, ProvisionTenant, RefusedTenant, RepairTenant, RepairTenants, RepairedTenants,
-    RetriedTenants, RetryTenants, Tenant, TenantDifference, TenantDrift, TenantJob, TenantJobLine,
+    ResumeTenant, RetriedTenants, RetryTenants, Tenant, TenantDifference, TenantDrift, TenantJob,
+    TenantJobLine,
 };
 
 use crate::arguments::{
@@ -73,6 +74,21 @@ pub enum TenantCommand {
     Retry(RetryArguments),
     /// Say what became of a migration whose state is unknown, so that the next one goes on
     Repair(RepairArguments),
+    /// Let a tenant go on that waits for a person, for instance after a restored database
+    Resume {
+        /// Its name, its id or the beginning of it
+        #[arg(value_name = "NAME", add = complete::names(""))]
+        reference: String,
+        /// Why; kept in the audit
+        #[arg(long)]
+        reason: String,
+        /// Remove what its unfinished job made, instead of going on with it
+        #[arg(long)]
+        clean_up: bool,
+        /// Do not ask
+        #[arg(long)]
+        yes: bool,
+    },
     /// Apply the migrations of a profile to its tenants, in waves and within limits
     Migrate(MigrateArguments),
     /// Compare the target of a tenant with its profile; exits with 1 if they differ
@@ -204,6 +220,7 @@ pub(crate) const EXAMPLES: &[&str] = &[
     "slipway tenant retry --profile files",
     "slipway tenant repair acme --migration 7 --found not_applied",
     "slipway tenant repair --profile files --migration 7 --found applied",
+    "slipway tenant resume acme --reason 'looked at its tables' --yes",
     "slipway tenant migrate files --canary 2 --parallel 10 --wait",
     "slipway tenant drift acme --deep",
     "slipway tenant decommission acme --grace 24h --reason moved --yes",
@@ -249,7 +266,8 @@ impl Detail for Tenant {
             ("job", Some(self.job_id.clone())),
             ("closed", self.closed.then(|| yes_no(true))),
             ("left behind", (self.leaks > 0).then(|| self.leaks.to_string())),
-            ("last error", self.last_error.clone()),
+            ("last error", self.last_error.clone().filter(|_| self.held.is_none())),
+            ("waits for a person", self.held.clone()),
             ("created", Some(time(&self.created_at))),
             ("deleted", optional_time(self.deleted_at.as_ref())),
             ("deletion", self.deletion_id.clone()),
@@ -388,6 +406,16 @@ pub(crate) async fn run(session: &mut Session<'_>, command: TenantCommand) -> Re
                     session.post::<Tenant>(&[Tenant::PATH, &reference, "repair"], &body).await
                 }
             }
+        }
+        TenantCommand::Resume { reference, reason, clean_up, yes } => {
+            let tenant = with_deleted(session, &reference).await?;
+            let question = match clean_up {
+                true => format!("Remove what the unfinished job of `{}` made?", tenant.name),
+                false => format!("Go on with `{}`, whatever its target has?", tenant.name),
+            };
+            session.terminal.agree(yes, &question)?;
+            let body = ResumeTenant { reason, clean_up };
+            session.post::<Tenant>(&[Tenant::PATH, &tenant.id, "resume"], &body).await
         }
         TenantCommand::Migrate(arguments) => {
             let body = MigrateTenants {

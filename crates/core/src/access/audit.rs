@@ -139,6 +139,7 @@ pub const VERBS: &[&str] = &[
     "tenant.provision",
     "tenant.reopen",
     "tenant.repair",
+    "tenant.resume",
     "tenant.retry",
     "tenant_profile.create",
     "tenant_profile.delete",

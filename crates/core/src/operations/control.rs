@@ -241,10 +241,7 @@ pub fn observe(control: &Control, reason: &str, actor: &Actor) -> Option<Control
     if control.observing.is_some() {
         return None;
     }
-    let observing =
-        Observing { since: control.now, by: actor.name.clone(), reason: reason.to_owned() };
-    let audit = control.audit("control.observe", actor).because(reason);
-    Some(ControlCommit::change(Control { observing: Some(observing), ..control.clone() }, audit))
+    Some(observing(control, "control.observe", reason, actor))
 }
 
 /// The first commit of a database that was made from a backup: it observes, and
@@ -252,11 +249,17 @@ pub fn observe(control: &Control, reason: &str, actor: &Actor) -> Option<Control
 /// The claim floor derives from the heartbeat of the backup; a high-water mark
 /// that is ahead of it raises the floor further at the first heartbeat.
 pub fn restored(control: &Control, reason: &str, actor: &Actor) -> ControlCommit {
+    observing(control, "control.restore", reason, actor)
+}
+
+/// Whoever lets an installation observe only takes its database for one that may be restored: so
+/// no claim and no number of before counts.
+fn observing(control: &Control, verb: &'static str, reason: &str, actor: &Actor) -> ControlCommit {
     let observing =
         Observing { since: control.now, by: actor.name.clone(), reason: reason.to_owned() };
     let floor = ClaimToken(control.heartbeat.saturating_add(1).saturating_mul(CLAIMS_PER_COUNT));
     let audit = control
-        .audit("control.restore", actor)
+        .audit(verb, actor)
         .because(reason)
         .with(json!({ "heartbeat": control.heartbeat, "claim_floor": floor }));
     let observing = Control { observing: Some(observing), ..control.clone() };

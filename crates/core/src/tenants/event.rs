@@ -24,6 +24,8 @@ event_family!("tenants" {
     TENANT_DESTROYED => "TenantDestroyed",
     TENANT_MIGRATED => "TenantMigrated",
     TENANT_REPAIRED => "TenantRepaired",
+    /// A person decided about one that waited for that.
+    TENANT_RESUMED => "TenantResumed",
 });
 
 #[derive(Serialize)]

@@ -242,6 +242,7 @@ mod tests {
             project: None,
             profile: None,
             tenant: Some(mk_tenant(state)),
+            paused: None,
             is_taken: false,
         };
         for state in JobState::ALL.iter().copied().filter(|state| *state != JobState::Failed) {

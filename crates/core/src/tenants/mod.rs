@@ -5,6 +5,7 @@
 //! migrate.
 
 pub mod event;
+pub mod hold;
 pub mod job;
 pub mod profile;
 pub mod task;

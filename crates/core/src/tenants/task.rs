@@ -102,7 +102,8 @@ pub fn done(
     actor: &Actor,
     now: Timestamp,
 ) -> Commit {
-    let mut after = Tenant { failures: 0, last_error: None, ..tenant.clone() };
+    let mut after =
+        Tenant { failures: 0, last_error: None, held: None, lost: None, ..tenant.clone() };
     let (verb, event) = match task {
         Task::Close => {
             after.closed = true;
@@ -175,7 +176,7 @@ pub fn health(tenant: Option<&Tenant>) -> Health {
             Health::Gone("it is decommissioned, or will be".to_owned())
         }
         Some(tenant) if !tenant.migrating => Health::Settled,
-        Some(tenant) if tenant.failures >= TRIES => {
+        Some(tenant) if tenant.failures >= TRIES || tenant.held.is_some() => {
             let error = tenant.last_error.clone();
             Health::Failed(error.unwrap_or_else(|| "no reason is known".to_owned()))
         }
@@ -236,6 +237,7 @@ mod tests {
             project: None,
             profile: None,
             tenant: Some(tenant),
+            paused: None,
             is_taken: false,
         };
         let wanted = Repair::parse("2.1", "not_applied").unwrap();

@@ -11,6 +11,7 @@ use crate::ids::{DeletionId, ProjectId, Revision, TenantId, TenantJobId, TenantP
 use crate::kind::{audited, kind, unknown};
 use crate::tenants::TenantsWrite;
 use crate::tenants::event::{TENANT_CREATED, TENANT_DELETED, announce};
+use crate::tenants::hold::LostWork;
 use crate::tenants::job::JobState;
 use crate::tenants::task::Repair;
 use crate::tenants::write::NewJob;
@@ -48,6 +49,10 @@ pub struct Tenant {
     /// How often its task failed in a row, and the last reason.
     pub failures: i32,
     pub last_error: Option<String>,
+    /// Why its task waits for a person.
+    pub held: Option<String>,
+    /// Work that the target may have, and a restored database does not know.
+    pub lost: Option<LostWork>,
     pub revision: Revision,
     pub deletion_id: Option<DeletionId>,
     pub deleted_at: Option<Timestamp>,
@@ -66,6 +71,8 @@ pub struct TenantSnapshot {
     pub profile: Option<TenantProfileId>,
     /// The addressed tenant, or the one that has the requested name.
     pub tenant: Option<Tenant>,
+    /// Why its job is paused, for a decision that asks for it.
+    pub paused: Option<String>,
     /// Whether a tenant of the profile has the requested name on the target.
     pub is_taken: bool,
 }
@@ -112,6 +119,8 @@ pub fn provision(
         repair: None,
         failures: 0,
         last_error: None,
+        held: None,
+        lost: None,
         revision: Revision::FIRST,
         deletion_id: None,
         deleted_at: None,
@@ -242,6 +251,7 @@ mod tests {
             project: Some(tenant.project_id),
             profile: Some(tenant.profile_id),
             tenant: None,
+            paused: None,
             is_taken: false,
         }
     }

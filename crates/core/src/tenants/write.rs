@@ -1,6 +1,7 @@
 //! What decisions write about tenants.
 
 use crate::ids::{ProjectId, Revision, TenantId, TenantJobId, TenantProfileId};
+use crate::tenants::hold::ResumedJob;
 use crate::tenants::job::JobState;
 use crate::tenants::profile::TenantProfile;
 use crate::tenants::tenant::Tenant;
@@ -13,6 +14,7 @@ pub enum TenantsWrite {
     TenantInsert(Tenant),
     TenantUpdate(Tenant),
     JobInsert(NewJob),
+    JobResume(ResumedJob),
     Advance(Advance),
     Migrating(Migrating),
 }

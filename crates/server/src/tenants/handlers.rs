@@ -5,15 +5,15 @@ use axum::http::StatusCode;
 use slipway_app::ports::Listed;
 use slipway_app::ports::store::Page;
 use slipway_app::tenants::provision::{self, ListTenants};
-use slipway_app::tenants::{jobs, repair};
+use slipway_app::tenants::{jobs, repair, resume};
 use slipway_core::catalog::project::Project;
 use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::ids::{TenantId, TenantJobId};
 use slipway_core::tenants::task::Repair;
 use slipway_core::tenants::{job, tenant};
 use slipway_wire::tenants::{
-    ProvisionTenant, RefusedTenant, RepairTenant, RepairTenants, RepairedTenants, RetriedTenants,
-    RetryTenants, Tenant, TenantDifference, TenantDrift, TenantJob, TenantJobLine,
+    ProvisionTenant, RefusedTenant, RepairTenant, RepairTenants, RepairedTenants, ResumeTenant,
+    RetriedTenants, RetryTenants, Tenant, TenantDifference, TenantDrift, TenantJob, TenantJobLine,
 };
 
 use crate::deletion;
@@ -127,6 +127,19 @@ pub(super) async fn repair(
     Ok(located(StatusCode::ACCEPTED, location, Json(shown.document)))
 }
 
+pub(super) async fn resume(
+    call: Call,
+    Id(id): Id<TenantId>,
+    IfMatch(expected): IfMatch,
+    Body(body): Body<ResumeTenant>,
+) -> Answered {
+    let (reason, clean_up) = (&body.reason, body.clean_up);
+    resume::resume(&call.context, &call.caller, id, reason, clean_up, expected).await?;
+    let shown = kind::show::<tenant::Tenant>(&call, id, true).await?;
+    let location = format!("/api/v1/tenants/{id}");
+    Ok(located(StatusCode::ACCEPTED, location, Json(shown.document)))
+}
+
 pub(super) async fn repair_many(
     call: Call,
     Body(body): Body<RepairTenants>,
@@ -201,6 +214,7 @@ impl Documented for tenant::Tenant {
             closed: self.closed,
             leaks: self.leaks,
             last_error: self.last_error.clone(),
+            held: self.held.clone(),
             revision: self.revision.0,
             created_at: self.created_at.to_string(),
             updated_at: self.updated_at.to_string(),

@@ -6,8 +6,8 @@ use slipway_wire::deletion::Deletion;
 use slipway_wire::rollouts::Rollout;
 use slipway_wire::tenants::{
     CreateTenantProfile, MigrateTenants, ProvisionTenant, RepairTenant, RepairTenants,
-    RepairedTenants, RetriedTenants, RetryTenants, Tenant, TenantDrift, TenantJob, TenantProfile,
-    UpdateTenantProfile,
+    RepairedTenants, ResumeTenant, RetriedTenants, RetryTenants, Tenant, TenantDrift, TenantJob,
+    TenantProfile, UpdateTenantProfile,
 };
 
 use super::{handlers, profiles};
@@ -46,6 +46,8 @@ pub(crate) fn rows() -> Vec<Route> {
             .body::<RepairTenants>().one::<RepairedTenants>(),
         post  ("/tenants/{id}/repair",       TenantRepair,        handlers::repair,                       "Repair one version in the ledger of a tenant")
             .body::<RepairTenant>().one::<Tenant>().statuses(&[202]).conditional(),
+        post  ("/tenants/{id}/resume",       TenantResume,        handlers::resume,                       "Let a tenant go on that waits for a person, for instance after a restored database")
+            .body::<ResumeTenant>().one::<Tenant>().statuses(&[202]).conditional(),
         get   ("/tenants/{id}/drift",        TenantRead,          handlers::drift,                        "Compare the target of a tenant with its profile")
             .one::<TenantDrift>().query(&["deep"]),
         get   ("/tenants/{id}/jobs",         TenantRead,          handlers::job_list,                     "List the jobs of a tenant, the oldest first")

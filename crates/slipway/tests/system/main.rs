@@ -46,5 +46,6 @@ mod status;
 mod stopping;
 mod telemetry;
 mod tenants;
+mod tenants_restored;
 mod tls;
 mod wrong_inputs;

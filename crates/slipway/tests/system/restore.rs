@@ -12,7 +12,7 @@ use slipway_testkit::wait;
 use crate::control_plane::{ControlPlane, TIMEOUT, binary};
 
 /// Copies SQLite's files while nobody has them open.
-fn copy_database(from: &Path, to: &Path) {
+pub(crate) fn copy_database(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
     for name in ["slipway.db", "slipway.db-wal", "slipway.db-shm"] {
         let (source, target) = (from.join(name), to.join(name));

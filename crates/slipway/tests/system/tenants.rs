@@ -12,7 +12,7 @@ use crate::control_plane::{ControlPlane, TIMEOUT};
 const EACH: usize = 6;
 
 /// A folder of migrations and seeds, and the settings of a profile for it.
-fn profile(folder: &Path, name: &str, seed: &str) -> Value {
+pub(crate) fn profile(folder: &Path, name: &str, seed: &str) -> Value {
     let own = folder.join(name);
     std::fs::create_dir_all(own.join("migrations")).unwrap();
     std::fs::create_dir_all(own.join("seeds")).unwrap();
@@ -28,7 +28,7 @@ fn profile(folder: &Path, name: &str, seed: &str) -> Value {
     })
 }
 
-async fn made(plane: &ControlPlane, path: &str, body: &Value) -> Value {
+pub(crate) async fn made(plane: &ControlPlane, path: &str, body: &Value) -> Value {
     let (status, answer) = plane.call(reqwest::Method::POST, path, Some(body.clone())).await;
     assert_eq!(status, 201, "{path}: {answer}");
     answer

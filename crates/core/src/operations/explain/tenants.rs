@@ -123,6 +123,13 @@ fn progress(found: &mut Explanation, facts: &TenantFacts<'_>, job: &TenantJob) {
     let cause =
         if job.last_error.is_empty() { String::new() } else { format!(": {}", job.last_error) };
     found.waiting_for = match (&facts.mode, &job.paused) {
+        (_, Some(reason)) if job.not_before.is_none() => {
+            found.next = "nothing until somebody decides".to_owned();
+            found.waiting_for = Some(format!(
+                "a person: {reason}; look at its target, then `slipway tenant resume {name}` goes on, and with `--clean-up` removes what this job made"
+            ));
+            return;
+        }
         _ if job.state == JobState::Cleanup && job.step_attempts > 0 => {
             Some(format!("cleanup, which failed and is tried again{cause}"))
         }
@@ -157,6 +164,14 @@ fn owed(found: &mut Explanation, facts: &TenantFacts<'_>, task: Task) {
         Task::Repair => "its ledger to be repaired",
     };
     found.facts.insert("task", json!(task));
+    if let Some(reason) = &tenant.held {
+        found.next = "nothing until somebody decides".to_owned();
+        found.waiting_for = Some(format!(
+            "a person: {reason}; look at its target, then `slipway tenant resume {}` goes on",
+            tenant.name
+        ));
+        return;
+    }
     found.waiting_for = Some(match (&facts.mode, &tenant.last_error) {
         (Mode::Frozen(freeze), _) => {
             format!("{what}; a freeze until {} withholds it", freeze.until)

@@ -23,7 +23,7 @@ use super::access::audit;
 use super::broker::claims;
 use super::fleet::objects;
 use super::transaction::{Load, Written};
-use super::{Connection, Row, rows, tasks};
+use super::{Connection, Row, rows, tasks, tenants};
 use crate::failure::Failure;
 use crate::fault::Fault;
 use crate::micros::Micros;
@@ -211,6 +211,7 @@ async fn write(connection: &mut Connection, decided: &ControlCommit) -> Result<(
     if let Some(floor) = decided.claim_floor {
         claims::raise_tokens(connection, floor).await?;
         objects::raise_numbers(connection).await?;
+        tenants::tasks::lose_work(connection, floor).await?;
     }
     if decided.wake_all {
         claims::wake_all(connection).await?;

@@ -8,11 +8,14 @@ use serde_json::json;
 use slipway_app::ports::store::{Error, Page};
 use slipway_app::tenants::port::JobFilter;
 use slipway_core::Timestamp;
-use slipway_core::ids::{TenantId, TenantJobId};
+use slipway_core::ids::{ClaimToken, TenantId, TenantJobId};
+use slipway_core::tenants::hold::ResumedJob;
 use slipway_core::tenants::job::{JobLine, JobState, TenantJob};
 use slipway_core::tenants::write::NewJob;
 use slipway_durable::database::Gateway;
-use slipway_tenants::{Filter, Job, JobStore as _, StateStore as _};
+use slipway_tenants::{Filter, Job, JobStore as _, Metadata, StateStore as _};
+use sqlx::Row as _;
+use sqlx::types::Json;
 
 use super::sink::Sink;
 use super::{Backend, Connection, Db, Jobs, writes};
@@ -24,6 +27,13 @@ pub(crate) const TABLE: &str = "tenant_jobs";
 
 /// What a job knows beside its tenant.
 pub(crate) const WORK: &str = "work";
+
+/// In the metadata of a job that is not cleaned up by itself.
+pub(crate) const KEEPS: &str = slipway_app::tenants::jobs::KEEPS;
+
+/// Why a job waits that was unfinished in a backup.
+const RESTORED: &str = "the database was restored while this job was unfinished: its tenant may \
+                        be further on the target, and in use";
 
 /// The jobs behind this gateway. Whatever writes an edge writes to the sink too.
 pub(crate) fn jobs(database: &Arc<Gateway<Db>>) -> Result<Jobs, OpenError> {
@@ -56,6 +66,59 @@ pub(crate) async fn insert(connection: &mut Connection, job: &NewJob) -> Result<
         let taken = sqlx::query("UPDATE tenant_jobs SET leaked = '[]' WHERE id = $1");
         taken.bind(failed.to_string()).execute(connection).await?;
     }
+    Ok(())
+}
+
+/// Why the job is paused, its row locked.
+pub(crate) async fn paused(
+    connection: &mut Connection,
+    id: TenantJobId,
+) -> Result<Option<String>, Failure> {
+    let found = sqlx::query(sql!("SELECT paused FROM tenant_jobs WHERE id = $1", for_update));
+    let found = found.bind(id.to_string()).fetch_optional(connection).await?;
+    Ok(found.map(|row| row.try_get("paused")).transpose()?.flatten())
+}
+
+/// The job goes on, or is cleaned up, under a new number of work.
+pub(crate) async fn resume(connection: &mut Connection, job: &ResumedJob) -> Result<(), Failure> {
+    let id = job.id.to_string();
+    let read = sqlx::query("SELECT metadata FROM tenant_jobs WHERE id = $1");
+    let row = read.bind(&id).fetch_one(&mut *connection).await?;
+    let Json(mut metadata) = row.try_get::<Json<Metadata>, _>("metadata")?;
+    metadata.insert(WORK.to_owned(), job.work.to_string());
+    if job.keeps {
+        metadata.insert(KEEPS.to_owned(), true.to_string());
+    }
+    let resumed = sqlx::query(concat!(
+        "UPDATE tenant_jobs SET paused = NULL, cancelled = coalesce($2, cancelled), metadata = $3, ",
+        wake_assignments!(),
+        " WHERE id = $1"
+    ));
+    resumed.bind(id).bind(&job.clean_up).bind(Json(metadata)).execute(connection).await?;
+    Ok(())
+}
+
+/// Unfinished jobs wait for a person, and whoever has one has it no more. The claims that are
+/// ended here are no lost ones.
+pub(crate) async fn hold_unfinished(
+    connection: &mut Connection,
+    floor: ClaimToken,
+) -> Result<(), sqlx::Error> {
+    sqlx::query(sql!(
+        "UPDATE tenant_jobs SET paused = $2, claim_token = ",
+        greatest,
+        "(claim_token + 1, $1), result_token = ",
+        greatest,
+        "(claim_token + 1, $1), claimed_by = NULL, lease_until = NULL, due_at = NULL WHERE id ",
+        picked_from,
+        "SELECT id FROM tenant_jobs WHERE state NOT IN ('ready', 'failed') ORDER BY id",
+        for_update,
+        picked_end
+    ))
+    .bind(floor.0)
+    .bind(RESTORED)
+    .execute(connection)
+    .await?;
     Ok(())
 }
 

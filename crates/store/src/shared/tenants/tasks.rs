@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use slipway_core::ids::TenantId;
+use slipway_core::ids::{ClaimToken, TenantId};
 use slipway_core::tenants::tenant::Tenant;
 use slipway_core::tenants::write::Migrating;
 use slipway_durable::claim::micros;
 
-use super::Connection;
 use super::page::readable;
 use super::table::Table;
 use super::tenant::select;
+use super::{Connection, jobs};
 use crate::failure::Failure;
 use crate::id_list::IdList;
 
@@ -22,8 +22,8 @@ const CLAIM: &str = concat!(
     ") ORDER BY due_at LIMIT $1",
     sql!(skip_locked),
     ") RETURNING id, revision, project_id, profile_id, name, target_name, state, job_id, work, \
-     version, present, closed, leaks, purging, migrating, repair, failures, last_error, deletion_id, \
-     deleted_at, created_at, updated_at"
+     version, present, closed, leaks, purging, migrating, repair, failures, last_error, held, \
+     lost_after, lost_before, deletion_id, deleted_at, created_at, updated_at"
 );
 
 /// Whether a claim would find one: read first, since a claim writes.
@@ -60,6 +60,45 @@ pub(crate) async fn later(
     .execute(connection)
     .await?;
     Ok(written.rows_affected() > 0)
+}
+
+/// The task with this number of work waits for a person.
+pub(crate) async fn hold(
+    connection: &mut Connection,
+    (id, work, reason): (TenantId, i64, &str),
+) -> Result<bool, Failure> {
+    let written = sqlx::query(
+        "UPDATE tenants SET due_at = NULL, held = $3, last_error = $3, failures = failures + 1 \
+         WHERE id = $1 AND work = $2",
+    );
+    let written = written.bind(id.as_uuid()).bind(work).bind(reason).execute(connection).await?;
+    Ok(written.rows_affected() > 0)
+}
+
+/// The database was restored. Numbers that were given out since the backup are lost, and all
+/// further ones begin above them. An unfinished job may have gone on under its own number, so
+/// that one is lost, too, and the job waits for a person. A second restore keeps what is known
+/// for certain. In the order of the ids, like every statement that locks many of these rows.
+pub(crate) async fn lose_work(
+    connection: &mut Connection,
+    floor: ClaimToken,
+) -> Result<(), sqlx::Error> {
+    sqlx::query(sql!(
+        "UPDATE tenants SET lost_after = coalesce(lost_after, \
+             CASE WHEN state IN ('ready', 'failed') THEN work ELSE work - 1 END), lost_before = ",
+        greatest,
+        "(work + 1, $1), work = ",
+        greatest,
+        "(work + 1, $1) WHERE id ",
+        picked_from,
+        "SELECT id FROM tenants ORDER BY id",
+        for_update,
+        picked_end
+    ))
+    .bind(floor.0)
+    .execute(&mut *connection)
+    .await?;
+    jobs::hold_unfinished(connection, floor).await
 }
 
 /// Tasks are due sooner by as much as the clock went back.

@@ -4,6 +4,7 @@ use slipway_app::ports::store::Page;
 use slipway_app::tenants::port::{TenantFilter, TenantKey};
 use slipway_core::catalog::Name;
 use slipway_core::ids::{DeletionId, ProjectId, Revision, TenantId, TenantJobId, TenantProfileId};
+use slipway_core::tenants::hold::LostWork;
 use slipway_core::tenants::job::JobState;
 use slipway_core::tenants::profile::TenantProfile;
 use slipway_core::tenants::task::{Repair, needed};
@@ -16,7 +17,7 @@ use super::fleet::generator::open_project;
 use super::page::{Query, after, as_id, count, fetch_one, now};
 use super::row_set::RowSet;
 use super::table::{self, Marks, Table};
-use super::{Connection, Row, rows};
+use super::{Connection, Row, jobs, rows};
 use crate::failure::Failure;
 use crate::fault::Fault;
 
@@ -24,7 +25,7 @@ macro_rules! select {
     () => {
         "SELECT t.id, t.revision, t.project_id, t.profile_id, t.name, t.target_name, t.state, \
          t.job_id, t.work, t.version, t.present, t.closed, t.leaks, t.purging, t.migrating, \
-         t.repair, t.failures, t.last_error, t.deletion_id, t.deleted_at, t.created_at, t.updated_at \
+         t.repair, t.failures, t.last_error, t.held, t.lost_after, t.lost_before, t.deletion_id, t.deleted_at, t.created_at, t.updated_at \
          FROM tenants t "
     };
 }
@@ -51,6 +52,7 @@ impl Table for Tenant {
     /// A new tenant locks its project and its profile: deleting one updates its row.
     async fn load(connection: &mut Connection, key: &TenantKey) -> Result<TenantSnapshot, Failure> {
         let (mut project, mut profile, mut tenant, mut is_taken) = (None, None, None, false);
+        let mut paused = None;
         match key {
             TenantKey::New { project: reference, profile: of, name } => {
                 project = open_project(connection, reference).await?;
@@ -65,14 +67,17 @@ impl Table for Tenant {
             TenantKey::Existing(id) => {
                 tenant = table::lock::<Self>(connection, &id.to_string()).await?;
             }
-            TenantKey::Kept(id) => {
-                let query = sqlx::query(concat!(select!(), "WHERE t.id = $1", sql!(for_update)));
-                let query = query.bind(id.as_uuid());
-                tenant = fetch_one(connection, query, "id", Self::read).await?;
+            TenantKey::Kept(id) => tenant = kept(connection, *id).await?,
+            TenantKey::Waiting(id) => {
+                tenant = kept(connection, *id).await?;
+                if let Some(tenant) = &tenant {
+                    paused = jobs::paused(connection, tenant.job_id).await?;
+                }
             }
         }
         let profile = profile.map(|profile| profile.id);
-        Ok(TenantSnapshot { now: now(connection).await?, project, profile, tenant, is_taken })
+        let now = now(connection).await?;
+        Ok(TenantSnapshot { now, project, profile, tenant, paused, is_taken })
     }
 
     fn read(row: &Row) -> Result<Self, Fault> {
@@ -95,6 +100,8 @@ impl Table for Tenant {
             repair: repair(rows::get(row, "repair")?)?,
             failures: rows::get(row, "failures")?,
             last_error: rows::get(row, "last_error")?,
+            held: rows::get(row, "held")?,
+            lost: lost(rows::get(row, "lost_after")?, rows::get(row, "lost_before")?)?,
             revision: Revision(rows::get(row, "revision")?),
             deletion_id: rows::get::<Option<Uuid>>(row, "deletion_id")?.map(DeletionId::new),
             deleted_at: rows::time_or_null(row, "deleted_at")?,
@@ -107,6 +114,20 @@ impl Table for Tenant {
 fn repair(text: Option<String>) -> Result<Option<Repair>, Fault> {
     let invalid = |text: &str| Fault::new("repair", format!("has `{text}`, which is no repair"));
     text.map(|text| Repair::from_stored(&text).ok_or_else(|| invalid(&text))).transpose()
+}
+
+fn lost(after: Option<i64>, before: Option<i64>) -> Result<Option<LostWork>, Fault> {
+    match (after, before) {
+        (Some(after), Some(before)) => Ok(Some(LostWork { after, before })),
+        (None, None) => Ok(None),
+        _ => Err(Fault::new("lost_after", "is there without its end, or the end without it")),
+    }
+}
+
+/// Locked, deleted or not.
+async fn kept(connection: &mut Connection, id: TenantId) -> Result<Option<Tenant>, Failure> {
+    let query = sqlx::query(concat!(select!(), "WHERE t.id = $1", sql!(for_update)));
+    fetch_one(connection, query.bind(id.as_uuid()), "id", Tenant::read).await
 }
 
 async fn by_name(
@@ -202,7 +223,8 @@ pub(crate) const UPDATE: RowSet<Tenant> = RowSet {
          version = given.version, present = given.present, closed = given.closed, \
          leaks = given.leaks, migrating = given.migrating, repair = given.repair, \
          failures = given.failures, \
-         last_error = given.last_error, due_at = CASE WHEN given.due = 1 THEN ",
+         last_error = given.last_error, held = given.held, lost_after = given.lost_after, \
+         lost_before = given.lost_before, due_at = CASE WHEN given.due = 1 THEN ",
         sql!(now),
         " ELSE NULL END, revision = tenants.revision + 1, updated_at = ",
         sql!(greatest, "(", now, ", updated_at)"),
@@ -210,7 +232,8 @@ pub(crate) const UPDATE: RowSet<Tenant> = RowSet {
         rows_from_json!(
             id: uuid, revision: bigint, state: text, job_id: uuid, work: bigint, version: text,
             present: integer, closed: integer, leaks: integer, migrating: integer,
-            repair: text, failures: integer, last_error: text, due: integer
+            repair: text, failures: integer, last_error: text, held: text, lost_after: bigint,
+            lost_before: bigint, due: integer
         ),
         " WHERE tenants.id = given.id AND tenants.revision = given.revision \
          RETURNING tenants.id AS id"
@@ -231,6 +254,9 @@ pub(crate) const UPDATE: RowSet<Tenant> = RowSet {
             repair: text = row.repair.as_ref().map(Repair::text),
             failures: integer = row.failures,
             last_error: text = row.last_error,
+            held: text = row.held,
+            lost_after: bigint = row.lost.map(|lost| lost.after),
+            lost_before: bigint = row.lost.map(|lost| lost.before),
             due: integer = i32::from(needed(row).is_some()),
         )
     },
@@ -240,7 +266,10 @@ pub(crate) const UPDATE: RowSet<Tenant> = RowSet {
 pub(crate) const ADVANCE: RowSet<Advance> = RowSet {
     statement: concat!(
         "UPDATE tenants SET state = given.state, version = given.version, \
-         present = given.present, leaks = given.leaks, revision = given.revision, updated_at = ",
+         present = given.present, leaks = given.leaks, revision = given.revision, \
+         lost_after = CASE WHEN given.state = 'ready' THEN NULL ELSE lost_after END, \
+         lost_before = CASE WHEN given.state = 'ready' THEN NULL ELSE lost_before END, \
+         updated_at = ",
         sql!(greatest, "(", now, ", updated_at)"),
         " FROM ",
         rows_from_json!(

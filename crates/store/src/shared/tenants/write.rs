@@ -23,6 +23,7 @@ pub(crate) async fn apply(
             }
             TenantsWrite::TenantUpdate(row) => update(connection, &tenant::UPDATE, row).await?,
             TenantsWrite::JobInsert(job) => jobs::insert(connection, job).await?,
+            TenantsWrite::JobResume(job) => jobs::resume(connection, job).await?,
             TenantsWrite::Advance(advance) => advances.push(advance),
             TenantsWrite::Migrating(members) => tasks::migrating(connection, *members).await?,
         }
