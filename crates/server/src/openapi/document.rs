@@ -417,6 +417,7 @@ mod tests {
         "found_version",
         "from",
         "handle",
+        "held",
         "hostname",
         "initial_pak",
         "instance",

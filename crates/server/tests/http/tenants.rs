@@ -56,6 +56,14 @@ pub(crate) async fn stuck(world: &World, tenant: &str) {
     assert_eq!(failed.execute(&mut connection).await.unwrap().rows_affected(), 1);
 }
 
+/// Its target is ahead.
+pub(crate) async fn held(world: &World, tenant: &str) {
+    let tenants = &world.context.stores.tenants;
+    let id: TenantId = tenant.parse().unwrap();
+    let work = tenants.tenant_load(&[id]).await.unwrap()[0].work;
+    assert!(tenants.tenant_task_hold(id, work, "the target is ahead").await.unwrap());
+}
+
 /// Carries out every due task, and lets the loop over deletions pass.
 async fn converge(world: &World) {
     let tasks = Tasks::new(world.context.clone(), Arc::default());
