@@ -24,9 +24,7 @@ use slipway_core::tenants::profile::{self, NewProfile, TenantProfile};
 use slipway_core::tenants::tenant::{self, NewTenant, Tenant, TenantSnapshot};
 use slipway_core::tenants::{TenantsWrite, task};
 use slipway_core::text::{Labels, Reason};
-use slipway_tenants::{
-    Executor, JobStore, Outcome, State, StateStore as _, Step, StepError, Steps,
-};
+use slipway_tenants::{Executor, JobStore, Outcome, State, Step, StepError, Steps};
 use sqlx::{AssertSqlSafe, Connection as _, Row as _};
 use uuid::Uuid;
 

@@ -257,7 +257,7 @@ pub trait FileKind: Send + Sync {
 
 /// The kind of a document.
 pub fn of(kind: DocumentKind) -> &'static dyn FileKind {
-    use super::kinds::{blueprint, catalog, credential, fleet, key, placement, resource};
+    use super::kinds::{blueprint, catalog, credential, fleet, key, placement, resource, tenants};
     match kind {
         DocumentKind::Label => &catalog::Labels,
         DocumentKind::Cloud => &catalog::Clouds,
@@ -273,5 +273,7 @@ pub fn of(kind: DocumentKind) -> &'static dyn FileKind {
         DocumentKind::Template => &fleet::Templates,
         DocumentKind::Stack => &fleet::Stacks,
         DocumentKind::Agent => &fleet::Agents,
+        DocumentKind::TenantProfile => &tenants::TenantProfiles,
+        DocumentKind::Tenant => &tenants::Tenants,
     }
 }

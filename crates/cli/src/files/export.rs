@@ -98,7 +98,7 @@ async fn objects(session: &Session<'_>, project: &str) -> Result<Vec<ObjectRefer
     let wanted = Listing::default().with("project", Some(project));
     let resources = client.list::<Resource>(&["resources"], wanted).await?;
     objects.extend(resources.items.iter().map(|one| within("Resource", &one.handle)));
-    for (kind, path) in STACKS_AND_AGENTS {
+    for (kind, path) in LISTED {
         let wanted = Listing::default().with("project", Some(project));
         let found = client.list::<Value>(&[path], wanted).await?.items;
         // Versions of a template are one document.
@@ -109,12 +109,13 @@ async fn objects(session: &Session<'_>, project: &str) -> Result<Vec<ObjectRefer
     Ok(objects)
 }
 
-/// The kinds of Fleet, and their lists.
-const STACKS_AND_AGENTS: [(&str, &str); 4] = [
+/// The other kinds of a project, and their lists.
+const LISTED: [(&str, &str); 5] = [
     ("Generator", "generators"),
     ("Template", "templates"),
     ("Stack", "stacks"),
     ("Agent", "agents"),
+    ("Tenant", "tenants"),
 ];
 
 /// Such a key is named after the id of its agent or generator.

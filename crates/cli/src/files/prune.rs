@@ -120,6 +120,18 @@ fn is_of_project(object: &ObjectReference) -> bool {
     DocumentKind::parse(&object.kind).is_some_and(DocumentKind::is_of_project)
 }
 
+/// The kind in the words of the API: `TenantProfile` is `tenant_profile`, or `tenant-profile`.
+fn noun(kind: &str, between: char) -> String {
+    let mut noun = String::new();
+    for letter in kind.chars() {
+        if letter.is_ascii_uppercase() && !noun.is_empty() {
+            noun.push(between);
+        }
+        noun.push(letter.to_ascii_lowercase());
+    }
+    noun
+}
+
 fn rank(kind: &str) -> usize {
     DocumentKind::ALL.iter().take_while(|one| one.as_str() != kind).count()
 }
@@ -156,7 +168,7 @@ async fn plan(
     if without || !one.shared_with.is_empty() {
         return Ok(None);
     }
-    let (kind, reference) = (one.object.kind.to_lowercase(), one.id.clone());
+    let (kind, reference) = (noun(&one.object.kind, '_'), one.id.clone());
     let body = PlanDeletion { kind, reference, cascade: false };
     session.client.post(&["deletion-plans"], &body).await.map(Some)
 }
@@ -204,7 +216,7 @@ async fn remove(
         "Key" => client.silent_with(Method::DELETE, &["keys", &one.id], &query).await,
         "Template" => remove_versions(session, &one.object).await,
         kind => {
-            let path = format!("{}s", kind.to_lowercase());
+            let path = format!("{}s", noun(kind, '-'));
             client.silent_with(Method::DELETE, &[&path, &one.id], &query).await
         }
     };

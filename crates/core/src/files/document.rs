@@ -26,6 +26,8 @@ closed_set!(
         Template => "Template",
         Stack => "Stack",
         Agent => "Agent",
+        TenantProfile => "TenantProfile",
+        Tenant => "Tenant",
     }
 );
 
@@ -46,6 +48,7 @@ impl DocumentKind {
                 | Self::Template
                 | Self::Stack
                 | Self::Agent
+                | Self::Tenant
         )
     }
 

@@ -9,7 +9,7 @@ use slipway_core::files::document::DocumentKind;
 use slipway_wire::files::{
     AgentSpec, AssignmentSpec, BlueprintSpec, CloudSpec, ClusterSpec, CredentialSpec,
     DocumentMetadata, GeneratorSpec, KeySpec, LabelSpec, PlacementSpec, ProjectSpec, ResourceSpec,
-    StackSpec, TemplateSpec, TypedDocument,
+    StackSpec, TemplateSpec, TenantProfileSpec, TenantSpec, TypedDocument,
 };
 use slipway_wire::parse::{Fault, parse};
 use utoipa::ToSchema;
@@ -40,6 +40,8 @@ pub(crate) fn of(kind: DocumentKind) -> Spec {
         DocumentKind::Template => Spec::of::<TemplateSpec>(),
         DocumentKind::Stack => Spec::of::<StackSpec>(),
         DocumentKind::Agent => Spec::of::<AgentSpec>(),
+        DocumentKind::TenantProfile => Spec::of::<TenantProfileSpec>(),
+        DocumentKind::Tenant => Spec::of::<TenantSpec>(),
     }
 }
 

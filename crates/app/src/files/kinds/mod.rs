@@ -8,3 +8,4 @@ pub(super) mod key;
 pub(super) mod placement;
 pub(super) mod resource;
 pub(super) mod rows;
+pub(super) mod tenants;

@@ -12,9 +12,12 @@ use slipway_core::catalog::label::LabelDefinition;
 use slipway_core::catalog::project::Project;
 use slipway_core::files::document::{Address, DocumentKind};
 use slipway_core::files::write::DeclaredObject;
-use slipway_core::ids::{AgentId, ApiKeyId, CloudCredentialId, GeneratorId, ResourceId, StackId};
+use slipway_core::ids::{
+    AgentId, ApiKeyId, CloudCredentialId, GeneratorId, ResourceId, StackId, TenantId,
+};
 use slipway_core::placement::cluster::Cluster;
 use slipway_core::precondition::Expected;
+use slipway_core::tenants::profile::TenantProfile;
 
 use super::client::{Source, caller, context, document, fields, live};
 use super::suite::as_they_are;
@@ -30,6 +33,7 @@ use crate::fleet::{agents, generators, stacks, templates};
 use crate::placement::clusters;
 use crate::ports::Stores;
 use crate::ports::store::Page;
+use crate::tenants::provision;
 use crate::testing::Dice;
 use crate::testing::world::{BLUEPRINT, PROJECT, World};
 use crate::{Context, Error};
@@ -83,7 +87,8 @@ impl Model<'_> {
             DocumentKind::Resource
             | DocumentKind::Generator
             | DocumentKind::Template
-            | DocumentKind::Stack => address.of_project(PROJECT),
+            | DocumentKind::Stack
+            | DocumentKind::Tenant => address.of_project(PROJECT),
             _ => address,
         }
     }
@@ -160,6 +165,8 @@ impl Model<'_> {
             DocumentKind::Generator => json!({}),
             DocumentKind::Template => json!({ "content": "kind: A" }),
             DocumentKind::Stack => json!({ "generator": address.name }),
+            DocumentKind::TenantProfile => json!({ "settings": { "engine": "sqlite" } }),
+            DocumentKind::Tenant => json!({ "profile": address.name }),
             DocumentKind::Agent => {
                 let generator = address.name.split('@').next().unwrap_or_default();
                 json!({ "generators": [generator] })
@@ -180,6 +187,7 @@ impl Model<'_> {
             DocumentKind::Template if there => {
                 spec["parametersSchema"] = json!({ "maxProperties": value });
             }
+            DocumentKind::TenantProfile if first => spec["description"] = json!(text),
             DocumentKind::Stack if first => {
                 spec["objects"] = json!(format!("kind: ConfigMap\nmetadata: {{name: a{text}}}\n"));
             }
@@ -362,6 +370,13 @@ impl Model<'_> {
             DocumentKind::Agent => {
                 let id = AgentId::new(row.subject_id);
                 agents::delete(context, caller, id, options).await
+            }
+            DocumentKind::TenantProfile => {
+                delete::<TenantProfile>(context, caller, id, options).await
+            }
+            DocumentKind::Tenant => {
+                let id = TenantId::new(row.subject_id);
+                provision::delete(context, caller, id, options).await
             }
             DocumentKind::Template => return self.delete_versions(&row.address.name).await,
             DocumentKind::Key => {

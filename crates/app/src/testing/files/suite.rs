@@ -62,6 +62,12 @@ fn folder() -> Vec<Document> {
     let within = |kind, name: &str| Address::new(kind, name).of_project("shop");
     let objects = "kind: ConfigMap\nmetadata: {name: a}\n";
     vec![
+        document(within(Tenant, "acme"), &none(), &json!({ "profile": "files" })),
+        document(
+            at(TenantProfile, "files"),
+            &none(),
+            &json!({ "description": "d", "settings": { "engine": "sqlite", "prefix": "t_" } }),
+        ),
         document(
             within(Agent, "edge@berlin"),
             &none(),
