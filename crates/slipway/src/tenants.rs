@@ -1,9 +1,12 @@
 //! Where tenants live, over the library: checks profiles and names, finds the target of a job,
-//! carries out tasks and compares. A target is opened once for each revision of its profile.
+//! carries out tasks and compares. A target is opened for each revision of its profile, and anew
+//! after a while.
+
+mod kv;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use serde_json::Value;
@@ -17,10 +20,14 @@ use slipway_core::tenants::profile::TenantProfile;
 use slipway_core::tenants::task::{Found, Task};
 use slipway_core::tenants::tenant::Tenant;
 use slipway_tenants::targets::{
-    Assignment, Fence, LocalResolver, LostWork, NoJournal, Reference, Repair, Settings, Target,
-    TenantNames, Work, open, steps,
+    Assignment, Fence, LostWork, NoJournal, Repair, Settings, Target, TenantNames, Work, open,
+    steps,
 };
 use slipway_tenants::{FailureClass, Job, StepError, Steps, redacted};
+
+/// How long a target is used before its reference is read again, so that a text that was
+/// replaced is found.
+const FRESH: Duration = Duration::from_secs(300);
 
 /// How long a comparison may take.
 const DRIFT_LIMIT: Duration = Duration::from_secs(60);
@@ -37,6 +44,7 @@ struct Opened {
     revision: Revision,
     target: Arc<dyn Target>,
     settings: Arc<Settings>,
+    since: Instant,
 }
 
 impl Targets {
@@ -79,13 +87,19 @@ impl Targets {
             opened.get(&profile.id).filter(|one| one.revision == profile.revision).cloned()
         };
         let found = known(&self.opened.lock().unwrap_or_else(PoisonError::into_inner));
-        if let Some(found) = found {
+        if let Some(found) = found.clone().filter(|found| found.since.elapsed() < FRESH) {
             return Ok(found);
         }
         let settings =
             parse(&profile.settings).map_err(|refusal| StepError::permanent(refusal.message))?;
-        let target = open(&settings, &LocalResolver).await?;
-        let opened = Opened { revision: profile.revision, target, settings: Arc::new(settings) };
+        let target = match (open(&settings, &kv::Resolver).await, found) {
+            (Ok(target), _) => target,
+            // What it was opened with may still do.
+            (Err(_), Some(found)) => found.target,
+            (Err(error), None) => return Err(error),
+        };
+        let (revision, settings) = (profile.revision, Arc::new(settings));
+        let opened = Opened { revision, target, settings, since: Instant::now() };
         let mut all = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
         all.insert(profile.id, opened.clone());
         Ok(opened)
@@ -106,11 +120,7 @@ fn parse(settings: &Value) -> Result<Settings, Refusal> {
         let field = format!("settings.{}", fault.field);
         Refusal::new(ErrorKind::TenantProfileInvalid, message).at(field)
     });
-    let no_kv = matches!(settings.target, Reference::Kv(_)).then(|| {
-        let message = "`target` is in a KV engine, which this version does not read: name a file or an environment variable";
-        Refusal::new(ErrorKind::TenantProfileInvalid, message).at("settings.target")
-    });
-    Refusal::all(faults.chain(no_kv))?;
+    Refusal::all(faults)?;
     Ok(settings)
 }
 

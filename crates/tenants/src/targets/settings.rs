@@ -71,13 +71,56 @@ pub enum Reference {
     Kv(KvReference),
 }
 
-/// The coordinates of a value in a KV-v2 engine.
+/// The coordinates of a value in a KV-v2 engine, and how it is asked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KvReference {
+    /// Such as `https://vault.example:8200`.
+    pub address: String,
     pub mount: String,
     pub path: String,
     pub key: String,
+    /// The file with the token that is sent.
+    pub token_file: PathBuf,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    /// Certificates in PEM that are trusted instead of the machine's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ca_file: Option<PathBuf>,
+}
+
+impl KvReference {
+    /// What is wrong with it: the field, the problem, the remedy.
+    fn faults(&self) -> Vec<(&'static str, &'static str, &'static str)> {
+        let mut faults = Vec::new();
+        let host = self.address.strip_prefix("http://").map(|rest| {
+            let end = rest.find(['/', ':']).unwrap_or(rest.len());
+            &rest[..end]
+        });
+        let is_local = host.is_some_and(|host| host == "localhost" || host == "127.0.0.1");
+        if !is_local && !self.address.starts_with("https://") {
+            let remedy = "begin it with https://; http:// is for this machine alone";
+            faults.push(("address", "would send the token in plain text", remedy));
+        }
+        let is_path = |text: &str| {
+            !text.is_empty() && text.split('/').all(|part| !["", ".", ".."].contains(&part))
+        };
+        for (field, text) in [("mount", &self.mount), ("path", &self.path)] {
+            if !is_path(text) {
+                faults.push((field, "is no path", "write it without slashes at its ends"));
+            }
+        }
+        if self.key.is_empty() {
+            faults.push(("key", "is empty", "name the entry of the secret"));
+        }
+        let files = [("token_file", Some(&self.token_file)), ("ca_file", self.ca_file.as_ref())];
+        for (field, path) in files {
+            if path.is_some_and(|path| !path.is_absolute()) {
+                faults.push((field, "is a relative path", "write it from the root on"));
+            }
+        }
+        faults
+    }
 }
 
 /// Who is given passwords: a directory or a command, not both.
@@ -195,6 +238,11 @@ impl Settings {
         if self.prefix.len() > 40 {
             fault("prefix".to_owned(), "leaves no room for a name", "use 40 letters at most");
         }
+        if let Reference::Kv(kv) = &self.target {
+            for (field, problem, remedy) in kv.faults() {
+                fault(format!("target.kv.{field}"), problem, remedy);
+            }
+        }
         for (field, path) in [("migrations", &self.migrations), ("seeds", &self.seeds)] {
             if path.as_ref().is_some_and(|path| !path.is_absolute()) {
                 fault(field.to_owned(), "is a relative path", "write it from the root on");
@@ -296,8 +344,20 @@ mod tests {
             "secrets": {"directory": "/run/secrets"}, "migrations": "/m",
             "steps": [{"name": "crm", "after": "seed", "command": ["crm"]}]}"#;
         assert_eq!(fields(fine), [""; 0]);
-        let faulty = r#"{"engine": "postgres", "target": {"kv": {"mount": "m", "path": "p",
-            "key": "k"}}, "prefix": "1;", "migrations": "m", "seeds": "s",
+        for (address, is_fine) in [
+            ("https://vault.example:8200", true),
+            ("http://127.0.0.1:8200", true),
+            ("http://127.0.0.1.example", false),
+            ("vault.example", false),
+        ] {
+            let kv = format!(
+                r#"{{"engine": "sqlite", "target": {{"kv": {{"address": "{address}",
+                "mount": "kv", "path": "a/b", "key": "dsn", "token_file": "/t"}}}}}}"#
+            );
+            assert_eq!(fields(&kv).is_empty(), is_fine, "{address}");
+        }
+        let faulty = r#"{"engine": "postgres", "target": {"kv": {"address": "http://vault.example",
+            "mount": "/m", "path": "p/../q", "key": "", "token_file": "t"}}, "prefix": "1;", "migrations": "m", "seeds": "s",
             "secrets": {"directory": "d", "command": [], "timeout_seconds": 0},
             "steps": [{"name": "", "command": [""]},
                 {"name": "", "before": "seed", "after": "seed", "command": ["x"],
@@ -306,6 +366,11 @@ mod tests {
             "connections": 0}"#;
         let expected = [
             "prefix",
+            "target.kv.address",
+            "target.kv.mount",
+            "target.kv.path",
+            "target.kv.key",
+            "target.kv.token_file",
             "migrations",
             "seeds",
             "secrets",
