@@ -39,6 +39,10 @@ closed_set!(
         RowInvalid => "row_invalid",
         InternalError => "internal_error",
         ClusterNotServed => "cluster_not_served",
+        /// Of a tenant: a person has to decide.
+        TenantHeld => "tenant_held",
+        TenantStepFailing => "tenant_step_failing",
+        TenantTaskFailing => "tenant_task_failing",
     }
 );
 
@@ -123,7 +127,10 @@ impl BlockerCode {
             | Self::NodeDeregistrationFailed
             | Self::RowInvalid
             | Self::InternalError
-            | Self::ClusterNotServed => "platform",
+            | Self::ClusterNotServed
+            | Self::TenantHeld
+            | Self::TenantStepFailing
+            | Self::TenantTaskFailing => "platform",
             Self::ParameterValuesInvalid
             | Self::NodeLeft
             | Self::NodeSilent
@@ -305,6 +312,23 @@ impl BlockerCode {
                 },
                 ABANDON,
             ],
+            Self::TenantHeld => &[
+                Remedy {
+                    action: "look at the tenant on its target; if it is as it should be, let it go on",
+                    command: Some("slipway tenant resume {id} --reason <why>"),
+                    role: "admin",
+                },
+                Remedy {
+                    action: "if its job is unfinished and nobody uses it: remove what the job made",
+                    command: Some("slipway tenant resume {id} --clean-up --reason <why>"),
+                    role: "admin",
+                },
+            ],
+            Self::TenantStepFailing | Self::TenantTaskFailing => &[Remedy {
+                action: "remove the cause that the message names; it is tried again by itself",
+                command: None,
+                role: "operator",
+            }],
         }
     }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use slipway_app::access::port::{AuditFilter, AuditOrder};
+use slipway_app::deletion::port::LeakFilter;
 use slipway_app::ports::Stores;
 use slipway_app::ports::store::{Error, Page};
 use slipway_app::tenants::port::{JobFilter, TenantFilter, TenantKey};
@@ -187,6 +188,13 @@ async fn a_retry_takes_over_what_was_left(client: &Client) {
     assert_eq!(refused(client.provision("left").await), ErrorKind::TenantFailed);
     let first = client.stores.tenants.tenant_job_fetch(left.job_id).await.unwrap().unwrap();
     assert_eq!(first.leaked, ["file acme.db"]);
+    let leaks = async || {
+        let filter = LeakFilter { open: Some(true), kind: Some(job::LEAK_KIND.to_owned()) };
+        let page = Page { after: None, limit: 10 };
+        let found = client.stores.deletion.leak_list(&filter, page).await.unwrap();
+        found.into_iter().map(|leak| leak.evidence["objects"].to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(leaks().await, [r#"["file acme.db"]"#]);
     client.retry(id).await.unwrap();
     assert_eq!(refused(client.retry(id).await), ErrorKind::NothingToRetry);
     let again = client.tenant(id).await;
@@ -197,6 +205,7 @@ async fn a_retry_takes_over_what_was_left(client: &Client) {
     assert!(first.leaked.is_empty(), "{first:?}");
     let failed = client.run(id, broken, || Ok(())).await;
     assert_eq!(failed.unwrap_err().code(), "job_failed");
+    assert_eq!(leaks().await, [""; 0], "removed by the cleanup of the retry");
     let gone = client.tenant(id).await;
     assert_eq!((gone.state, gone.present, gone.version), (JobState::Failed, false, None));
     let wanted = TenantFilter { state: Some(JobState::Failed), ..TenantFilter::default() };

@@ -16,6 +16,7 @@ use crate::events::unreadable;
 use crate::fleet::agent;
 use crate::ids::{ClaimToken, ClusterId, LeakRecordId, ProvisionedResourceId};
 use crate::subject::{Subject, SubjectKind};
+use crate::tenants::job;
 use crate::time::Timestamp;
 
 closed_set!(
@@ -137,7 +138,8 @@ pub fn kinds() -> Vec<&'static str> {
     let found = found.map(|kind| kind.as_str());
     let abandoned = AbandonedKind::ALL.iter().map(|kind| kind.as_str());
     let observed = deletion_verification::KINDS.into_iter();
-    let observed = observed.chain([unreadable::LEAK_KIND, agent::LEAK_KIND]);
+    let of_rooms = [unreadable::LEAK_KIND, agent::LEAK_KIND, job::LEAK_KIND];
+    let observed = observed.chain(of_rooms);
     found.chain(abandoned).chain(observed).collect()
 }
 

@@ -5,9 +5,11 @@ use serde_json::json;
 
 use crate::access::audit::{Actor, AuditEntry};
 use crate::closed_set::closed_set;
-use crate::commit::{Commit, StateChange};
+use crate::commit::{Commit, StateChange, Write};
+use crate::deletion::leak::LeakRecord;
+use crate::deletion::write::DeletionWrite;
 use crate::error::{ErrorKind, Refusal};
-use crate::ids::{TenantId, TenantJobId};
+use crate::ids::{LeakRecordId, TenantId, TenantJobId};
 use crate::kind::{audited, existing};
 use crate::precondition::Expected;
 use crate::tenants::TenantsWrite;
@@ -86,8 +88,14 @@ pub struct Followed {
     /// The last migration that it applied.
     pub version: Option<String>,
     /// What cleanup could not remove.
-    pub leaks: i32,
+    pub leaked: Vec<String>,
+    /// It took over what a failed job may have left behind.
+    pub is_retry: bool,
 }
+
+/// The kind of the leak record of a job whose cleanup failed: what it made may still be there.
+/// It holds up no purge, which removes that and proves it gone.
+pub const LEAK_KIND: &str = "tenant_leftovers";
 
 /// The tenant follows its job. A job that is not the tenant's last one changes nothing.
 pub fn follow(tenant: &Tenant, followed: &Followed, actor: &Actor, now: Timestamp) -> Commit {
@@ -122,6 +130,24 @@ pub fn follow(tenant: &Tenant, followed: &Followed, actor: &Actor, now: Timestam
         commit.audit.push(entry.with(details).changing(change));
         from = to;
     }
+    let leaks = i32::try_from(followed.leaked.len()).unwrap_or(i32::MAX);
+    if last == JobState::Failed && leaks > 0 {
+        let leak = LeakRecord {
+            id: LeakRecordId::new(followed.job_id.as_uuid()),
+            kind: LEAK_KIND,
+            subject: tenant.id.into(),
+            found_at: now,
+            last_known: None,
+            evidence: json!({
+                "tenant": tenant.name, "target_name": tenant.target_name,
+                "profile_id": tenant.profile_id, "job_id": followed.job_id,
+                "objects": followed.leaked,
+            }),
+        };
+        commit.writes.push(Write::Deletion(DeletionWrite::LeakInsert(leak)));
+    } else if last.is_over() && followed.is_retry {
+        commit.writes.push(Write::Deletion(DeletionWrite::LeaksResolve(tenant.id.into())));
+    }
     let advance = Advance {
         id: tenant.id,
         read: tenant.revision,
@@ -129,8 +155,8 @@ pub fn follow(tenant: &Tenant, followed: &Followed, actor: &Actor, now: Timestam
         state: last,
         version: if last == JobState::Failed { None } else { version },
         // From its first step on something may be there, until cleanup has removed all of it.
-        present: last != JobState::Failed || followed.leaks > 0,
-        leaks: followed.leaks,
+        present: last != JobState::Failed || leaks > 0,
+        leaks,
     };
     commit.writes.push(TenantsWrite::Advance(advance).into());
     commit
@@ -187,19 +213,20 @@ pub fn retry(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::commit::Write;
     use crate::fixtures::tenants::mk_tenant;
     use crate::fixtures::{at, mk_actor};
 
     fn advance(commit: &Commit) -> &Advance {
-        let Some(Write::Tenants(write)) = commit.writes.first() else { panic!("{commit:?}") };
+        let Some(Write::Tenants(write)) = commit.writes.last() else { panic!("{commit:?}") };
         let TenantsWrite::Advance(advance) = &**write else { panic!("{write:?}") };
         advance
     }
 
     fn followed(from: JobState, to: &[JobState], leaks: i32) -> Followed {
         let job_id = mk_tenant(from).job_id;
-        Followed { job_id, from, to: to.to_vec(), version: Some("7".to_owned()), leaks }
+        let leaked = (0..leaks).map(|n| format!("schema {n}")).collect();
+        let (to, version) = (to.to_vec(), Some("7".to_owned()));
+        Followed { job_id, from, to, version, leaked, is_retry: false }
     }
 
     #[test]
@@ -225,6 +252,11 @@ mod tests {
             let commit = follow(&tenant, &edges, &mk_actor(), at(5));
             let written = advance(&commit);
             assert_eq!((written.present, written.leaks), (leaks > 0, leaks));
+            let leak = commit.writes.iter().find_map(|write| match write {
+                Write::Deletion(DeletionWrite::LeakInsert(leak)) => Some(leak),
+                _ => None,
+            });
+            assert_eq!(leak.map(|leak| leak.subject), (leaks > 0).then(|| tenant.id.into()));
             assert_eq!(written.version, None);
         }
         let other = Followed {

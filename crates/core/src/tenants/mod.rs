@@ -4,6 +4,7 @@
 //! of its last job. A *task* is what is done to a finished tenant: close, reopen, destroy,
 //! migrate.
 
+pub mod blockers;
 pub mod event;
 pub mod hold;
 pub mod job;

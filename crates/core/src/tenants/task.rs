@@ -5,7 +5,8 @@ use serde_json::json;
 
 use crate::access::audit::Actor;
 use crate::closed_set::closed_set;
-use crate::commit::Commit;
+use crate::commit::{Commit, Write};
+use crate::deletion::write::DeletionWrite;
 use crate::error::{ErrorKind, Refusal};
 use crate::kind::{audited, existing};
 use crate::precondition::Expected;
@@ -134,6 +135,10 @@ pub fn done(
     let write = TenantsWrite::TenantUpdate(after);
     let mut commit = audited(write, verb, about, actor, now, details);
     commit.events.push(event);
+    if task == Task::Destroy && tenant.leaks > 0 {
+        let resolved = DeletionWrite::LeaksResolve(tenant.id.into());
+        commit.writes.push(Write::Deletion(resolved));
+    }
     commit
 }
 
@@ -219,7 +224,7 @@ mod tests {
             for _ in 0..4 {
                 let Some(task) = needed(&tenant) else { break };
                 let commit = done(&tenant, task, None, &mk_actor(), at(5));
-                let crate::commit::Write::Tenants(write) = &commit.writes[0] else { panic!() };
+                let Write::Tenants(write) = &commit.writes[0] else { panic!() };
                 let TenantsWrite::TenantUpdate(after) = &**write else { panic!() };
                 tenant = after.clone();
             }
@@ -255,11 +260,11 @@ mod tests {
             ..mk_tenant(JobState::Ready)
         };
         let commit = repair(&snapshot(failed), &wanted, Expected::Any, &mk_actor()).unwrap();
-        let crate::commit::Write::Tenants(write) = &commit.writes[0] else { panic!() };
+        let Write::Tenants(write) = &commit.writes[0] else { panic!() };
         let TenantsWrite::TenantUpdate(after) = &**write else { panic!() };
         assert_eq!((needed(after), after.failures), (Some(Task::Repair), 0));
         let refused = withdrawn(after, "the ledger has no version 2.1");
-        let crate::commit::Write::Tenants(write) = &refused.writes[0] else { panic!() };
+        let Write::Tenants(write) = &refused.writes[0] else { panic!() };
         let TenantsWrite::TenantUpdate(after) = &**write else { panic!() };
         assert_eq!(needed(after), Some(Task::Migrate), "it is not tried again");
         for state in [JobState::Pending, JobState::Failed] {

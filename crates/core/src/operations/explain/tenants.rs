@@ -6,6 +6,7 @@ use crate::operations::control::Mode;
 use crate::operations::explanation::{
     ExplainedKind, Explanation, FailureLine, HistoryLine, Holder, Part,
 };
+use crate::tenants::blockers::blockers;
 use crate::tenants::job::{JobState, TenantJob};
 use crate::tenants::task::{Task, needed};
 use crate::tenants::tenant::Tenant;
@@ -37,6 +38,7 @@ pub fn tenant(facts: &TenantFacts<'_>) -> Explanation {
     found.facts.insert("profile", json!(facts.profile));
     found.facts.insert("version", json!(tenant.version));
     found.facts.insert("job_id", json!(tenant.job_id));
+    found.blockers = blockers(tenant, facts.job);
     if let Some(job) = facts.job {
         progress(&mut found, facts, job);
         found.parts.push(Part {
@@ -71,6 +73,7 @@ pub fn job(facts: &TenantFacts<'_>, job: &TenantJob) -> Explanation {
     found.facts.insert("retry_of", json!(job.retry_of));
     found.facts.insert("made", json!(job.made));
     if facts.tenant.job_id == job.id {
+        found.blockers = blockers(facts.tenant, Some(job));
         progress(&mut found, facts, job);
     } else {
         found.next = format!("nothing: job {} followed it", facts.tenant.job_id);

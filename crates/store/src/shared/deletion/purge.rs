@@ -184,9 +184,10 @@ const UNPROVEN: &str = found!(member_attempts!(
         AND n.deregistered_at IS NULL)"
 ));
 
+/// What a failed job of a tenant left behind goes with the tenant.
 const LEAKS: &str = found!(concat!(
     "SELECT l.id, coalesce(l.object_name, l.kind) AS name FROM leak_records l \
-     WHERE l.resolved_at IS NULL AND (l.subject_id = $2 OR EXISTS (\
+     WHERE l.resolved_at IS NULL AND l.kind <> 'tenant_leftovers' AND (l.subject_id = $2 OR EXISTS (\
         SELECT 1 FROM provisioned_resources a JOIN resources r ON r.id = a.resource_id \
         WHERE a.id = l.subject_id AND ",
     member!(),

@@ -45,9 +45,9 @@ async fn written(connection: &mut Connection, edges: &[Edge]) -> Result<(), Fail
         else {
             continue;
         };
-        let leaks = i32::try_from(edge.job.leaked.len()).unwrap_or(i32::MAX);
+        let (leaked, is_retry) = (edge.job.leaked.clone(), edge.job.retry_of.is_some());
         let version = edge.job.metadata.get("version").cloned();
-        let first = || Followed { job_id, from, to: Vec::new(), version, leaks };
+        let first = || Followed { job_id, from, to: Vec::new(), version, leaked, is_retry };
         jobs.entry(tenant).or_insert_with(first).to.push(to);
     }
     let ids: IdList = jobs.keys().copied().collect();
