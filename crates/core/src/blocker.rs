@@ -40,7 +40,7 @@ closed_set!(
         InternalError => "internal_error",
         ClusterNotServed => "cluster_not_served",
         /// Of a tenant: a person has to decide.
-        TenantHeld => "tenant_held",
+        TenantWaiting => "tenant_waiting",
         TenantStepFailing => "tenant_step_failing",
         TenantTaskFailing => "tenant_task_failing",
     }
@@ -128,7 +128,7 @@ impl BlockerCode {
             | Self::RowInvalid
             | Self::InternalError
             | Self::ClusterNotServed
-            | Self::TenantHeld
+            | Self::TenantWaiting
             | Self::TenantStepFailing
             | Self::TenantTaskFailing => "platform",
             Self::ParameterValuesInvalid
@@ -312,15 +312,15 @@ impl BlockerCode {
                 },
                 ABANDON,
             ],
-            Self::TenantHeld => &[
+            Self::TenantWaiting => &[
                 Remedy {
                     action: "look at the tenant on its target; if it is as it should be, let it go on",
-                    command: Some("slipway tenant resume {id} --reason <why>"),
+                    command: Some("slipway tenant resume <name> --reason <why>"),
                     role: "admin",
                 },
                 Remedy {
                     action: "if its job is unfinished and nobody uses it: remove what the job made",
-                    command: Some("slipway tenant resume {id} --clean-up --reason <why>"),
+                    command: Some("slipway tenant resume <name> --clean-up --reason <why>"),
                     role: "admin",
                 },
             ],

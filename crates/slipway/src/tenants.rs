@@ -15,10 +15,10 @@ use slipway_app::ports::store::Error as StoreError;
 use slipway_app::tenants::targets::{TargetError, TargetErrorClass, TenantTargets};
 use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::ids::{Revision, TenantProfileId};
-use slipway_core::tenants::hold;
 use slipway_core::tenants::profile::TenantProfile;
 use slipway_core::tenants::task::{Found, Task};
 use slipway_core::tenants::tenant::Tenant;
+use slipway_core::tenants::waiting;
 use slipway_tenants::targets::{
     Assignment, Fence, LostWork, NoJournal, Repair, Settings, Target, TenantNames, Work, open,
     steps,
@@ -125,14 +125,14 @@ fn parse(settings: &Value) -> Result<Settings, Refusal> {
 }
 
 fn lost(tenant: &Tenant) -> Option<LostWork> {
-    tenant.lost.map(|hold::LostWork { after, before }| LostWork { after, before })
+    tenant.lost.map(|waiting::LostWork { after, before }| LostWork { after, before })
 }
 
 fn of_step(error: &StepError) -> TargetError {
     let class = match error.class {
         FailureClass::Transient => TargetErrorClass::Transient,
         FailureClass::Permanent => TargetErrorClass::Permanent,
-        FailureClass::Held => TargetErrorClass::Held,
+        FailureClass::Waiting => TargetErrorClass::Waiting,
     };
     TargetError { message: redacted(&error.message), class }
 }

@@ -118,7 +118,7 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
     migration!(37, "fleet_per_agent", "0037_fleet_per_agent", min_reader: 37),
     migration!(38, "tenants", "0038_tenants", min_reader: 1),
     // An older reader would act on a target that is ahead of the database.
-    migration!(39, "tenants_held", "0039_tenants_held", min_reader: 39),
+    migration!(39, "tenants_waiting", "0039_tenants_waiting", min_reader: 39),
 ];
 
 /// The first migration of every database that a development version made before

@@ -19,10 +19,10 @@ use slipway_core::nodes::mesh::MeshCidr;
 use slipway_core::operations::control::{self, LockedControl};
 use slipway_core::precondition::Expected;
 use slipway_core::rollouts::next::Health;
-use slipway_core::tenants::hold::{self, Resume};
 use slipway_core::tenants::job::{self, JobState};
 use slipway_core::tenants::profile::{self, NewProfile, TenantProfile};
 use slipway_core::tenants::tenant::{self, NewTenant, Tenant, TenantSnapshot};
+use slipway_core::tenants::waiting::{self, Resume};
 use slipway_core::tenants::{TenantsWrite, task};
 use slipway_core::text::{Labels, Reason};
 use slipway_tenants::{Executor, JobStore, Outcome, State, Step, StepError, Steps};
@@ -255,11 +255,11 @@ async fn a_restored_database_waits_for_a_person(client: &Client) {
     let (ready, busy) =
         (client.provision("done").await.unwrap(), client.provision("busy").await.unwrap());
     client.run(ready, || Ok(()), || Ok(())).await.unwrap();
-    let held = client.run(busy, || Err(StepError::held("ahead")), || Ok(())).await.unwrap();
+    let held = client.run(busy, || Err(StepError::waiting("ahead")), || Ok(())).await.unwrap();
     assert_eq!(held, Outcome::Paused { reason: "seed: ahead".to_owned() });
     let resume = async |id: TenantId, clean_up: bool| {
         let wanted = Resume { reason: Reason::parse("looked").unwrap(), clean_up };
-        let mut rule = |snapshot: &_| hold::resume(snapshot, &wanted, Expected::Any, &actor());
+        let mut rule = |snapshot: &_| waiting::resume(snapshot, &wanted, Expected::Any, &actor());
         client.stores.kind::<Tenant>().decide(&TenantKey::Waiting(id), &mut rule).await
     };
     assert_eq!(refused(resume(ready, false).await), ErrorKind::NothingToResume);
@@ -300,16 +300,22 @@ async fn a_restored_database_waits_for_a_person(client: &Client) {
     let (store, lease) = (&client.stores.tenants, Duration::from_secs(600));
     let claimed = store.tenant_task_claim(10, lease).await.unwrap();
     let [claimed] = &claimed[..] else { panic!("{claimed:?}") };
-    assert!(!store.tenant_task_hold(ready, claimed.work - 1, "late").await.unwrap());
-    assert!(store.tenant_task_hold(ready, claimed.work, "ahead").await.unwrap());
-    assert!(store.tenant_task_claim(10, Duration::ZERO).await.unwrap().is_empty(), "held");
+    assert!(!store.tenant_task_wait(ready, claimed.work - 1, "late").await.unwrap());
+    assert!(store.tenant_task_wait(ready, claimed.work, "ahead").await.unwrap());
+    assert!(
+        store.tenant_task_claim(10, Duration::ZERO).await.unwrap().is_empty(),
+        "waiting_reason"
+    );
     let held = client.tenant(ready).await;
-    assert_eq!((held.held.as_deref(), held.lost.is_some()), (Some("ahead"), true));
+    assert_eq!((held.waiting_reason.as_deref(), held.lost.is_some()), (Some("ahead"), true));
     assert!(matches!(task::health(Some(&held)), Health::Failed(_)), "a roll-out does not wait");
     resume(ready, false).await.unwrap();
     let claimed = store.tenant_task_claim(10, lease).await.unwrap();
     let [claimed] = &claimed[..] else { panic!("{claimed:?}") };
-    assert_eq!((claimed.lost, claimed.held.as_deref(), claimed.failures), (None, None, 0));
+    assert_eq!(
+        (claimed.lost, claimed.waiting_reason.as_deref(), claimed.failures),
+        (None, None, 0)
+    );
 }
 
 async fn conforms(config: StoreConfig) {

@@ -112,8 +112,8 @@ impl Drive {
             }
             Ended::Failed(error) => error,
         };
-        if error.is_held() {
-            return self.hold(recorded, step, error.message).await;
+        if error.is_waiting() {
+            return self.wait_for_person(recorded, step, error.message).await;
         }
         let failures = job.step_attempts.saturating_add(1);
         if error.is_transient() && failures < self.executor.options.step_attempts {
@@ -157,8 +157,8 @@ impl Drive {
             }
             Ended::Failed(error) => error,
         };
-        if error.is_held() {
-            return self.hold(recorded, Step::Cleanup, error.message).await;
+        if error.is_waiting() {
+            return self.wait_for_person(recorded, Step::Cleanup, error.message).await;
         }
         let failures = job.step_attempts.saturating_add(1);
         if lost.is_none() && failures < self.executor.options.cleanup_attempts {
@@ -257,7 +257,7 @@ impl Drive {
             && job.cancelled.is_none()
             && (self.executor.options.keep)(job)
         {
-            return self.hold(recorded, step, error).await;
+            return self.wait_for_person(recorded, step, error).await;
         }
         let reason = format!("at {}: {error}", job.state);
         let edge = Change {
@@ -294,7 +294,12 @@ impl Drive {
 
     /// Keeps the job as it is until a person decides: neither the step is tried again nor
     /// anything removed. The error of cleanup is not that of the job.
-    async fn hold(&self, recorded: Change, step: Step, error: String) -> Result<Next, Error> {
+    async fn wait_for_person(
+        &self,
+        recorded: Change,
+        step: Step,
+        error: String,
+    ) -> Result<Next, Error> {
         tracing::error!(%step, error = crate::redacted(&error), "the job waits for a person");
         let last_error = (step != Step::Cleanup).then(|| error.clone());
         self.pause(Change { last_error, ..recorded }, format!("{step}: {error}")).await

@@ -34,7 +34,7 @@ pub enum FailureClass {
     Permanent,
     /// Neither trying again nor cleaning up is safe: the job keeps its state, and waits until a
     /// person resumes or cancels it.
-    Held,
+    Waiting,
 }
 
 impl StepError {
@@ -48,9 +48,9 @@ impl StepError {
         Self { message: error.to_string(), class: FailureClass::Permanent }
     }
 
-    /// See [`FailureClass::Held`].
-    pub fn held(error: impl fmt::Display) -> Self {
-        Self { message: error.to_string(), class: FailureClass::Held }
+    /// See [`FailureClass::Waiting`].
+    pub fn waiting(error: impl fmt::Display) -> Self {
+        Self { message: error.to_string(), class: FailureClass::Waiting }
     }
 
     #[must_use]
@@ -59,8 +59,8 @@ impl StepError {
     }
 
     #[must_use]
-    pub fn is_held(&self) -> bool {
-        self.class == FailureClass::Held
+    pub fn is_waiting(&self) -> bool {
+        self.class == FailureClass::Waiting
     }
 }
 
@@ -82,7 +82,7 @@ impl fmt::Debug for StepError {
         let class = match self.class {
             FailureClass::Transient => "transient",
             FailureClass::Permanent => "permanent",
-            FailureClass::Held => "held",
+            FailureClass::Waiting => "waiting",
         };
         write!(f, "{class}: {}", self.message)
     }

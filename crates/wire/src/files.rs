@@ -381,26 +381,6 @@ pub struct GeneratorSpec {
     pub retention_seconds: Option<u64>,
 }
 
-/// Where tenants live and how they are made. Only admins of the installation declare profiles.
-#[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct TenantProfileSpec {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub description: Option<String>,
-    /// As `slipway tenant-profile create --settings` takes them. They refer to secrets and have
-    /// none.
-    #[schema(value_type = Object)]
-    pub settings: Map<String, Value>,
-}
-
-/// A database for one customer. A new one is provisioned; one that is pruned is decommissioned.
-#[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct TenantSpec {
-    /// The name of a tenant profile. It cannot change.
-    pub profile: String,
-}
-
 /// A text that objects are made from. A change makes a new version.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

@@ -1,7 +1,7 @@
 //! Tenants, their profiles and their jobs.
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use crate::rollouts::RolloutStrategy;
@@ -81,7 +81,7 @@ pub struct Tenant {
     pub last_error: Option<String>,
     /// Why its task waits for a person, if it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub held: Option<String>,
+    pub waiting_reason: Option<String>,
     pub revision: i64,
     pub created_at: String,
     pub updated_at: String,
@@ -256,4 +256,24 @@ pub struct TenantDifference {
     pub object: String,
     pub expected: String,
     pub found: String,
+}
+
+/// Where tenants live and how they are made. Only admins of the installation declare profiles.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct TenantProfileSpec {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// As `slipway tenant-profile create --settings` takes them. They refer to secrets and have
+    /// none.
+    #[schema(value_type = Object)]
+    pub settings: Map<String, Value>,
+}
+
+/// A database for one customer. A new one is provisioned; one that is pruned is decommissioned.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct TenantSpec {
+    /// The name of a tenant profile. It cannot change.
+    pub profile: String,
 }

@@ -72,7 +72,7 @@ pub trait TenantStore of (TenantProfile, Tenant), intercepted by TenantIntercept
 
     /// The task with this number of work waits for a person. Answers whether it is still the
     /// last one.
-    async fn tenant_task_hold(
+    async fn tenant_task_wait(
         &self,
         id: TenantId,
         work: i64,

@@ -3,8 +3,8 @@
 use slipway_core::error::Refusal;
 use slipway_core::ids::TenantId;
 use slipway_core::precondition::Expected;
-use slipway_core::tenants::hold::{self, Resume};
 use slipway_core::tenants::tenant::Tenant;
+use slipway_core::tenants::waiting::{self, Resume};
 use slipway_core::text::Reason;
 
 use super::port::TenantKey;
@@ -24,7 +24,7 @@ pub async fn resume(
     let reason = Reason::parse(reason).map_err(Refusal::from)?;
     let resume = Resume { reason, clean_up };
     fetch(context, caller, id, true).await?;
-    let mut rule = |snapshot: &_| hold::resume(snapshot, &resume, expected, &actor);
+    let mut rule = |snapshot: &_| waiting::resume(snapshot, &resume, expected, &actor);
     context.stores.kind::<Tenant>().decide(&TenantKey::Waiting(id), &mut rule).await?;
     context.wakes.wake_tenants();
     Ok(())

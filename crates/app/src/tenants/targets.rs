@@ -26,7 +26,7 @@ pub enum TargetErrorClass {
     /// The same would fail again.
     Permanent,
     /// Trying again is not safe before a person has looked.
-    Held,
+    Waiting,
 }
 
 #[async_trait]

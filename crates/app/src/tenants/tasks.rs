@@ -18,7 +18,7 @@ use tokio::time::timeout;
 
 use super::port::TenantKey;
 use super::provision::profile_of;
-use super::targets::TargetErrorClass::{Held, Permanent, Transient};
+use super::targets::TargetErrorClass::{Permanent, Transient, Waiting};
 use crate::Context;
 use crate::deletion::request::wake;
 use crate::permits::Permits;
@@ -77,10 +77,10 @@ impl Tasks {
         };
         match ran {
             Ok(version) => self.done(tenant, task, version).await,
-            Err((error, Held)) => {
+            Err((error, Waiting)) => {
                 tracing::error!(tenant_id = %tenant.id, %task, error, "a task waits for a person");
                 let tenants = &self.context.stores.tenants;
-                tenants.tenant_task_hold(tenant.id, tenant.work, &error).await?;
+                tenants.tenant_task_wait(tenant.id, tenant.work, &error).await?;
                 Ok(())
             }
             Err((error, class)) => {

@@ -195,6 +195,11 @@ impl Leak {
         AbandonedKind::parse(&self.kind).is_some()
     }
 
+    /// Whether a job of a tenant left it behind.
+    pub fn is_of_tenant(&self) -> bool {
+        self.kind == job::LEAK_KIND
+    }
+
     /// Whether what it is about was kept in the cloud on purpose.
     pub fn is_kept_on_purpose(&self) -> bool {
         AbandonedKind::parse(&self.kind) == Some(AbandonedKind::External)
@@ -225,6 +230,9 @@ impl Leak {
             }
             (None, None) if self.kind == unreadable::LEAK_KIND => {
                 "tell its readers what they missed (the evidence has the position); then `slipway leaks resolve`"
+            }
+            (None, None) if self.is_of_tenant() => {
+                "`slipway tenant retry` takes it over, or decommission and purge the tenant, which removes it and proves it gone"
             }
             (Some(FindingKind::ObjectOfDeleted) | None, None) => {
                 "wait: the resource loop removes it; if it stays, remove it by hand and `slipway leaks resolve`"

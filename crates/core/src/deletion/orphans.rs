@@ -207,6 +207,9 @@ pub fn request_removal(
         let text = format!("leak {} is not removed from here: {problem}", leak.id);
         Err(Refusal::new(ErrorKind::LeakNotRemovable, text))
     };
+    if leak.is_of_tenant() {
+        return refuse(leak.remedy());
+    }
     let kind = leak.finding_kind();
     if !kind.is_some_and(FindingKind::is_removable) {
         return refuse("its object belongs to a resource; delete or explain that one");

@@ -28,7 +28,7 @@ fn of_job(job: &TenantJob) -> Option<Blocker> {
         next_retry_at,
     };
     match (&job.paused, job.not_before) {
-        (Some(reason), None) => Some(blocker(BlockerCode::TenantHeld, reason.clone(), None)),
+        (Some(reason), None) => Some(blocker(BlockerCode::TenantWaiting, reason.clone(), None)),
         (_, next) if job.step_attempts > 0 => {
             let message = match job.last_error.is_empty() {
                 true => "cleanup failed; the log of the replica says why".to_owned(),
@@ -42,8 +42,8 @@ fn of_job(job: &TenantJob) -> Option<Blocker> {
 
 fn of_task(tenant: &Tenant) -> Option<Blocker> {
     let task = needed(tenant)?;
-    let (code, message) = match (&tenant.held, &tenant.last_error) {
-        (Some(reason), _) => (BlockerCode::TenantHeld, reason.clone()),
+    let (code, message) = match (&tenant.waiting_reason, &tenant.last_error) {
+        (Some(reason), _) => (BlockerCode::TenantWaiting, reason.clone()),
         (None, Some(error)) => (BlockerCode::TenantTaskFailing, error.clone()),
         (None, None) => return None,
     };
@@ -97,8 +97,8 @@ mod tests {
         );
         let worked_on = TenantJob { worker: Some("w".to_owned()), ..failing.clone() };
         assert_eq!(codes(&tenant, &worked_on), []);
-        let held = TenantJob { paused: Some("ahead".to_owned()), not_before: None, ..failing };
-        assert_eq!(codes(&tenant, &held), [BlockerCode::TenantHeld]);
+        let waiting = TenantJob { paused: Some("ahead".to_owned()), not_before: None, ..failing };
+        assert_eq!(codes(&tenant, &waiting), [BlockerCode::TenantWaiting]);
         let other = mk_tenant(JobState::Ready);
         assert_eq!(codes(&other, &mk_job(JobState::Ready)), []);
     }
@@ -110,9 +110,9 @@ mod tests {
         assert_eq!(codes(&migrating, &job), []);
         let failing = Tenant { last_error: Some("no".to_owned()), ..migrating };
         assert_eq!(codes(&failing, &job), [BlockerCode::TenantTaskFailing]);
-        let held = Tenant { held: Some("ahead".to_owned()), ..failing };
-        assert_eq!(codes(&held, &job), [BlockerCode::TenantHeld]);
-        let over = Tenant { migrating: false, ..held };
+        let waiting = Tenant { waiting_reason: Some("ahead".to_owned()), ..failing };
+        assert_eq!(codes(&waiting, &job), [BlockerCode::TenantWaiting]);
+        let over = Tenant { migrating: false, ..waiting };
         assert_eq!(codes(&over, &job), [], "nothing is owed");
     }
 }

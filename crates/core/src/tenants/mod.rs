@@ -6,11 +6,11 @@
 
 pub mod blockers;
 pub mod event;
-pub mod hold;
 pub mod job;
 pub mod profile;
 pub mod task;
 pub mod tenant;
+pub mod waiting;
 pub mod write;
 
 pub use write::TenantsWrite;

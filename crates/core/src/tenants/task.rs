@@ -103,8 +103,13 @@ pub fn done(
     actor: &Actor,
     now: Timestamp,
 ) -> Commit {
-    let mut after =
-        Tenant { failures: 0, last_error: None, held: None, lost: None, ..tenant.clone() };
+    let mut after = Tenant {
+        failures: 0,
+        last_error: None,
+        waiting_reason: None,
+        lost: None,
+        ..tenant.clone()
+    };
     let (verb, event) = match task {
         Task::Close => {
             after.closed = true;
@@ -181,7 +186,7 @@ pub fn health(tenant: Option<&Tenant>) -> Health {
             Health::Gone("it is decommissioned, or will be".to_owned())
         }
         Some(tenant) if !tenant.migrating => Health::Settled,
-        Some(tenant) if tenant.failures >= TRIES || tenant.held.is_some() => {
+        Some(tenant) if tenant.failures >= TRIES || tenant.waiting_reason.is_some() => {
             let error = tenant.last_error.clone();
             Health::Failed(error.unwrap_or_else(|| "no reason is known".to_owned()))
         }

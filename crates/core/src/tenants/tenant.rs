@@ -11,9 +11,9 @@ use crate::ids::{DeletionId, ProjectId, Revision, TenantId, TenantJobId, TenantP
 use crate::kind::{audited, kind, unknown};
 use crate::tenants::TenantsWrite;
 use crate::tenants::event::{TENANT_CREATED, TENANT_DELETED, announce};
-use crate::tenants::hold::LostWork;
 use crate::tenants::job::JobState;
 use crate::tenants::task::Repair;
+use crate::tenants::waiting::LostWork;
 use crate::tenants::write::NewJob;
 use crate::time::Timestamp;
 
@@ -50,7 +50,7 @@ pub struct Tenant {
     pub failures: i32,
     pub last_error: Option<String>,
     /// Why its task waits for a person.
-    pub held: Option<String>,
+    pub waiting_reason: Option<String>,
     /// Work that the target may have, and a restored database does not know.
     pub lost: Option<LostWork>,
     pub revision: Revision,
@@ -119,7 +119,7 @@ pub fn provision(
         repair: None,
         failures: 0,
         last_error: None,
-        held: None,
+        waiting_reason: None,
         lost: None,
         revision: Revision::FIRST,
         deletion_id: None,

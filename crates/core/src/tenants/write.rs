@@ -1,10 +1,10 @@
 //! What decisions write about tenants.
 
 use crate::ids::{ProjectId, Revision, TenantId, TenantJobId, TenantProfileId};
-use crate::tenants::hold::ResumedJob;
 use crate::tenants::job::JobState;
 use crate::tenants::profile::TenantProfile;
 use crate::tenants::tenant::Tenant;
+use crate::tenants::waiting::ResumedJob;
 
 /// Rows of tenants. An update names the revision in the aggregate.
 #[derive(Debug, Clone, PartialEq)]

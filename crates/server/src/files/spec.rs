@@ -9,9 +9,10 @@ use slipway_core::files::document::DocumentKind;
 use slipway_wire::files::{
     AgentSpec, AssignmentSpec, BlueprintSpec, CloudSpec, ClusterSpec, CredentialSpec,
     DocumentMetadata, GeneratorSpec, KeySpec, LabelSpec, PlacementSpec, ProjectSpec, ResourceSpec,
-    StackSpec, TemplateSpec, TenantProfileSpec, TenantSpec, TypedDocument,
+    StackSpec, TemplateSpec, TypedDocument,
 };
 use slipway_wire::parse::{Fault, parse};
+use slipway_wire::tenants::{TenantProfileSpec, TenantSpec};
 use utoipa::ToSchema;
 
 use crate::routes::Document;

@@ -214,7 +214,7 @@ impl Documented for tenant::Tenant {
             closed: self.closed,
             leaks: self.leaks,
             last_error: self.last_error.clone(),
-            held: self.held.clone(),
+            waiting_reason: self.waiting_reason.clone(),
             revision: self.revision.0,
             created_at: self.created_at.to_string(),
             updated_at: self.updated_at.to_string(),

@@ -258,7 +258,7 @@ async fn rows_are_audited_by_their_verb() {
     tenants::stuck(&world, &second).await;
     let repair = r#"{"profile":"files","version":"3","found":"applied"}"#;
     ask("POST", "/tenants/repair", repair).await;
-    tenants::held(&world, &second).await;
+    tenants::target_ahead(&world, &second).await;
     ask("POST", &format!("/tenants/{second}/resume"), why).await;
     ask("POST", "/tenant-profiles/files/migrate", "{}").await;
     ask("POST", "/tenant-profiles", r#"{"name":"gone","settings":{"engine":"sqlite"}}"#).await;

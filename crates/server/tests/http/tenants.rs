@@ -24,7 +24,14 @@ async fn end(world: &World, tenant: &str, to: &[JobState], error: &str) {
         job = tenant.job_id.to_string();
         let (from, to) = (tenant.state, to.to_vec());
         let version = Some("3".to_owned());
-        let followed = Followed { job_id: tenant.job_id, from, to, version, leaks: 0 };
+        let followed = Followed {
+            job_id: tenant.job_id,
+            from,
+            to,
+            version,
+            leaked: Vec::new(),
+            is_retry: false,
+        };
         Ok(follow(tenant, &followed, &Actor::new("loop:tenants"), snapshot.now))
     };
     let store = world.context.stores.kind::<Tenant>();
@@ -57,11 +64,11 @@ pub(crate) async fn stuck(world: &World, tenant: &str) {
 }
 
 /// Its target is ahead.
-pub(crate) async fn held(world: &World, tenant: &str) {
+pub(crate) async fn target_ahead(world: &World, tenant: &str) {
     let tenants = &world.context.stores.tenants;
     let id: TenantId = tenant.parse().unwrap();
     let work = tenants.tenant_load(&[id]).await.unwrap()[0].work;
-    assert!(tenants.tenant_task_hold(id, work, "the target is ahead").await.unwrap());
+    assert!(tenants.tenant_task_wait(id, work, "the target is ahead").await.unwrap());
 }
 
 /// Carries out every due task, and lets the loop over deletions pass.

@@ -31,13 +31,13 @@ async fn backup(plane: &ControlPlane, folder: &Path) -> Option<String> {
     Some(format!("{server}/{copy}"))
 }
 
-async fn tenant(plane: &ControlPlane, name: &str) -> Value {
+async fn fetch(plane: &ControlPlane, name: &str) -> Value {
     plane.get(&format!("/api/v1/tenants/{name}?show_deleted=true")).await
 }
 
 async fn until(plane: &ControlPlane, name: &str, what: &str, is: impl Fn(&Value) -> bool) {
     wait::until(TIMEOUT, what, async || {
-        let found = tenant(plane, name).await;
+        let found = fetch(plane, name).await;
         if is(&found) { Ok(()) } else { Err(format!("{found}\n{}", plane.log_tail())) }
     })
     .await;
@@ -118,16 +118,19 @@ async fn restored(mut plane: ControlPlane, folder: &Path) {
     let waiting = waiting["waiting_for"].as_str().unwrap();
     assert!(waiting.contains("restored") && waiting.contains("tenant resume half"), "{waiting}");
     assert_eq!(
-        (tenant(&plane, "half").await["state"].as_str(), notes(&half).await),
+        (fetch(&plane, "half").await["state"].as_str(), notes(&half).await),
         (Some("role_created"), 1)
     );
 
     // The task finds that its target is ahead.
     let (status, _) = call(&plane, Method::DELETE, "/api/v1/tenants/moved", Value::Null).await;
     assert_eq!(status, 200);
-    until(&plane, "moved", "a person to be asked for", |tenant| tenant["held"].is_string()).await;
-    let held = tenant(&plane, "moved").await;
-    assert!(held["held"].as_str().unwrap().contains("ahead"), "{held}");
+    until(&plane, "moved", "a person to be asked for", |tenant| {
+        tenant["waiting_reason"].is_string()
+    })
+    .await;
+    let held = fetch(&plane, "moved").await;
+    assert!(held["waiting_reason"].as_str().unwrap().contains("ahead"), "{held}");
 
     let body = json!({ "reason": "its file is aside" });
     let (status, answer) =

@@ -94,7 +94,7 @@ pub(crate) fn fenced(found: Option<Fence>, work: &Work<'_>) -> Failure {
         }
         _ => "",
     };
-    Failure::Refused(StepError::held(format!("{ahead}{why}; nothing was changed")))
+    Failure::Refused(StepError::waiting(format!("{ahead}{why}; nothing was changed")))
 }
 
 /// An error of the database alone is permanent only if the same call would fail again.

@@ -347,7 +347,7 @@ async fn pauses_but_never_cleanup(store: &AnyStore) {
 /// cleanup.
 async fn holds_for_a_person(store: &AnyStore) {
     let job = mk_job(store, "held").await;
-    let holds = || no_op().migrate(|_| async { Err(StepError::held("the target is ahead")) });
+    let holds = || no_op().migrate(|_| async { Err(StepError::waiting("the target is ahead")) });
     let reason = "migrate: the target is ahead".to_owned();
     let done = run(store, &job.id, holds(), quick()).await;
     assert_eq!(done.answer, Ok(Outcome::Paused { reason: reason.clone() }));
@@ -364,7 +364,7 @@ async fn holds_for_a_person(store: &AnyStore) {
     let job = mk_job(store, "held").await;
     let holds = || {
         let steps = no_op().seed(|_| async { Err(StepError::permanent("no row")) });
-        steps.cleanup(|_| async { Err(StepError::held("the target is ahead")) })
+        steps.cleanup(|_| async { Err(StepError::waiting("the target is ahead")) })
     };
     let done = run(store, &job.id, holds(), quick()).await;
     let reason = "cleanup: the target is ahead".to_owned();

@@ -33,12 +33,14 @@ pub fn leak(
                 .clone_into(&mut found.next);
         }
         (_, removable) => {
-            let by_hand = removable || leak.is_abandoned();
+            let by_hand = removable || leak.is_abandoned() || leak.is_of_tenant();
             let whom = if by_hand { "a person" } else { "the resource loop" };
             found.waiting_for = Some(format!("{whom}: {}", leak.remedy()));
             found.next = match next_observation {
                 Some(at) => format!("the next scan is at {at}"),
-                None if leak.is_abandoned() => "nothing by itself".to_owned(),
+                None if leak.is_abandoned() || leak.is_of_tenant() => {
+                    "nothing by itself".to_owned()
+                }
                 None => "the first scan that no longer finds the object resolves it".to_owned(),
             };
             found.next_check_at = next_observation;

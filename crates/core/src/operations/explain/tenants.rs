@@ -167,7 +167,7 @@ fn owed(found: &mut Explanation, facts: &TenantFacts<'_>, task: Task) {
         Task::Repair => "its ledger to be repaired",
     };
     found.facts.insert("task", json!(task));
-    if let Some(reason) = &tenant.held {
+    if let Some(reason) = &tenant.waiting_reason {
         found.next = "nothing until somebody decides".to_owned();
         found.waiting_for = Some(format!(
             "a person: {reason}; look at its target, then `slipway tenant resume {}` goes on",

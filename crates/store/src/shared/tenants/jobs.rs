@@ -9,8 +9,8 @@ use slipway_app::ports::store::{Error, Page};
 use slipway_app::tenants::port::JobFilter;
 use slipway_core::Timestamp;
 use slipway_core::ids::{ClaimToken, TenantId, TenantJobId};
-use slipway_core::tenants::hold::ResumedJob;
 use slipway_core::tenants::job::{JobLine, JobState, TenantJob};
+use slipway_core::tenants::waiting::ResumedJob;
 use slipway_core::tenants::write::NewJob;
 use slipway_durable::database::Gateway;
 use slipway_tenants::{Filter, Job, JobStore as _, Metadata, StateStore as _};
@@ -100,7 +100,7 @@ pub(crate) async fn resume(connection: &mut Connection, job: &ResumedJob) -> Res
 
 /// Unfinished jobs wait for a person, and whoever has one has it no more. The claims that are
 /// ended here are no lost ones.
-pub(crate) async fn hold_unfinished(
+pub(crate) async fn pause_unfinished(
     connection: &mut Connection,
     floor: ClaimToken,
 ) -> Result<(), sqlx::Error> {

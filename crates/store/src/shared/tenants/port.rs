@@ -15,7 +15,7 @@ port! {
         read tenant_load(ids: &[TenantId]) -> Vec<Tenant> = tasks::load;
         statement tenant_task_later(id: TenantId, work: i64, after: Option<Duration>, error: Option<&str>)
             -> bool = tasks::later;
-        statement tenant_task_hold(id: TenantId, work: i64, reason: &str) -> bool = tasks::hold;
+        statement tenant_task_wait(id: TenantId, work: i64, reason: &str) -> bool = tasks::wait_for_person;
     }
     by_hand {
         async fn tenant_task_claim(&self, limit: u32, lease: Duration) -> Result<Vec<Tenant>, Error> {

@@ -22,7 +22,7 @@ const CLAIM: &str = concat!(
     ") ORDER BY due_at LIMIT $1",
     sql!(skip_locked),
     ") RETURNING id, revision, project_id, profile_id, name, target_name, state, job_id, work, \
-     version, present, closed, leaks, purging, migrating, repair, failures, last_error, held, \
+     version, present, closed, leaks, purging, migrating, repair, failures, last_error, waiting_reason, \
      lost_after, lost_before, deletion_id, deleted_at, created_at, updated_at"
 );
 
@@ -63,12 +63,12 @@ pub(crate) async fn later(
 }
 
 /// The task with this number of work waits for a person.
-pub(crate) async fn hold(
+pub(crate) async fn wait_for_person(
     connection: &mut Connection,
     (id, work, reason): (TenantId, i64, &str),
 ) -> Result<bool, Failure> {
     let written = sqlx::query(
-        "UPDATE tenants SET due_at = NULL, held = $3, last_error = $3, failures = failures + 1 \
+        "UPDATE tenants SET due_at = NULL, waiting_reason = $3, last_error = $3, failures = failures + 1 \
          WHERE id = $1 AND work = $2",
     );
     let written = written.bind(id.as_uuid()).bind(work).bind(reason).execute(connection).await?;
@@ -98,7 +98,7 @@ pub(crate) async fn lose_work(
     .bind(floor.0)
     .execute(&mut *connection)
     .await?;
-    jobs::hold_unfinished(connection, floor).await
+    jobs::pause_unfinished(connection, floor).await
 }
 
 /// Tasks are due sooner by as much as the clock went back.

@@ -4,11 +4,11 @@ use slipway_app::ports::store::Page;
 use slipway_app::tenants::port::{TenantFilter, TenantKey};
 use slipway_core::catalog::Name;
 use slipway_core::ids::{DeletionId, ProjectId, Revision, TenantId, TenantJobId, TenantProfileId};
-use slipway_core::tenants::hold::LostWork;
 use slipway_core::tenants::job::JobState;
 use slipway_core::tenants::profile::TenantProfile;
 use slipway_core::tenants::task::{Repair, needed};
 use slipway_core::tenants::tenant::{Tenant, TenantSnapshot};
+use slipway_core::tenants::waiting::LostWork;
 use slipway_core::tenants::write::Advance;
 use sqlx::Row as _;
 use uuid::Uuid;
@@ -25,7 +25,7 @@ macro_rules! select {
     () => {
         "SELECT t.id, t.revision, t.project_id, t.profile_id, t.name, t.target_name, t.state, \
          t.job_id, t.work, t.version, t.present, t.closed, t.leaks, t.purging, t.migrating, \
-         t.repair, t.failures, t.last_error, t.held, t.lost_after, t.lost_before, t.deletion_id, t.deleted_at, t.created_at, t.updated_at \
+         t.repair, t.failures, t.last_error, t.waiting_reason, t.lost_after, t.lost_before, t.deletion_id, t.deleted_at, t.created_at, t.updated_at \
          FROM tenants t "
     };
 }
@@ -67,9 +67,9 @@ impl Table for Tenant {
             TenantKey::Existing(id) => {
                 tenant = table::lock::<Self>(connection, &id.to_string()).await?;
             }
-            TenantKey::Kept(id) => tenant = kept(connection, *id).await?,
+            TenantKey::Kept(id) => tenant = lock_any(connection, *id).await?,
             TenantKey::Waiting(id) => {
-                tenant = kept(connection, *id).await?;
+                tenant = lock_any(connection, *id).await?;
                 if let Some(tenant) = &tenant {
                     paused = jobs::paused(connection, tenant.job_id).await?;
                 }
@@ -100,7 +100,7 @@ impl Table for Tenant {
             repair: repair(rows::get(row, "repair")?)?,
             failures: rows::get(row, "failures")?,
             last_error: rows::get(row, "last_error")?,
-            held: rows::get(row, "held")?,
+            waiting_reason: rows::get(row, "waiting_reason")?,
             lost: lost(rows::get(row, "lost_after")?, rows::get(row, "lost_before")?)?,
             revision: Revision(rows::get(row, "revision")?),
             deletion_id: rows::get::<Option<Uuid>>(row, "deletion_id")?.map(DeletionId::new),
@@ -125,7 +125,7 @@ fn lost(after: Option<i64>, before: Option<i64>) -> Result<Option<LostWork>, Fau
 }
 
 /// Locked, deleted or not.
-async fn kept(connection: &mut Connection, id: TenantId) -> Result<Option<Tenant>, Failure> {
+async fn lock_any(connection: &mut Connection, id: TenantId) -> Result<Option<Tenant>, Failure> {
     let query = sqlx::query(concat!(select!(), "WHERE t.id = $1", sql!(for_update)));
     fetch_one(connection, query.bind(id.as_uuid()), "id", Tenant::read).await
 }
@@ -223,7 +223,7 @@ pub(crate) const UPDATE: RowSet<Tenant> = RowSet {
          version = given.version, present = given.present, closed = given.closed, \
          leaks = given.leaks, migrating = given.migrating, repair = given.repair, \
          failures = given.failures, \
-         last_error = given.last_error, held = given.held, lost_after = given.lost_after, \
+         last_error = given.last_error, waiting_reason = given.waiting_reason, lost_after = given.lost_after, \
          lost_before = given.lost_before, due_at = CASE WHEN given.due = 1 THEN ",
         sql!(now),
         " ELSE NULL END, revision = tenants.revision + 1, updated_at = ",
@@ -232,7 +232,7 @@ pub(crate) const UPDATE: RowSet<Tenant> = RowSet {
         rows_from_json!(
             id: uuid, revision: bigint, state: text, job_id: uuid, work: bigint, version: text,
             present: integer, closed: integer, leaks: integer, migrating: integer,
-            repair: text, failures: integer, last_error: text, held: text, lost_after: bigint,
+            repair: text, failures: integer, last_error: text, waiting_reason: text, lost_after: bigint,
             lost_before: bigint, due: integer
         ),
         " WHERE tenants.id = given.id AND tenants.revision = given.revision \
@@ -254,7 +254,7 @@ pub(crate) const UPDATE: RowSet<Tenant> = RowSet {
             repair: text = row.repair.as_ref().map(Repair::text),
             failures: integer = row.failures,
             last_error: text = row.last_error,
-            held: text = row.held,
+            waiting_reason: text = row.waiting_reason,
             lost_after: bigint = row.lost.map(|lost| lost.after),
             lost_before: bigint = row.lost.map(|lost| lost.before),
             due: integer = i32::from(needed(row).is_some()),

@@ -156,7 +156,7 @@ async fn a_lower_fence_changes_nothing() {
                 errors.push(target.remove(&late, &object).await.unwrap_err());
             }
             for error in errors {
-                assert!(error.is_held() && error.message.contains("ahead"), "{error:?}");
+                assert!(error.is_waiting() && error.message.contains("ahead"), "{error:?}");
             }
         }
         assert_eq!(site.objects("acme").await, objects);
@@ -196,7 +196,7 @@ async fn work_that_the_database_lost_is_not_overwritten() {
                 errors.push(target.remove(&late, &object).await.unwrap_err());
             }
             for error in errors {
-                assert!(error.is_held() && error.message.contains("was restored"), "{error:?}");
+                assert!(error.is_waiting() && error.message.contains("was restored"), "{error:?}");
             }
         }
         assert_eq!(site.objects("acme").await, objects);

@@ -54,7 +54,7 @@ pub fn resume(
 ) -> Result<Commit, Refusal> {
     let before = existing(&snapshot.tenant, expected)?;
     let is_unfinished = !before.state.is_over();
-    if before.held.is_none() && !(is_unfinished && snapshot.paused.is_some()) {
+    if before.waiting_reason.is_none() && !(is_unfinished && snapshot.paused.is_some()) {
         let message = format!("tenant `{}` does not wait for a person", before.name);
         return Err(Refusal::new(ErrorKind::NothingToResume, message));
     }
@@ -65,7 +65,7 @@ pub fn resume(
     let after = Tenant {
         work: before.work + 1,
         lost: None,
-        held: None,
+        waiting_reason: None,
         failures: 0,
         last_error: None,
         ..before.clone()
@@ -134,23 +134,27 @@ mod tests {
             let refusal = decide(mk_tenant(state), paused, false).unwrap_err();
             assert_eq!(refusal.kind, ErrorKind::NothingToResume, "{state}");
         }
-        let held = Tenant { held: Some("ahead".to_owned()), ..mk_tenant(JobState::Ready) };
-        let refusal = decide(held, None, true).unwrap_err();
+        let waiting =
+            Tenant { waiting_reason: Some("ahead".to_owned()), ..mk_tenant(JobState::Ready) };
+        let refusal = decide(waiting, None, true).unwrap_err();
         assert_eq!(refusal.field.as_deref(), Some("clean_up"));
     }
 
     #[test]
     fn a_task_goes_on_under_a_number_that_the_target_accepts() {
         let lost = Some(LostWork { after: 3, before: 1_000 });
-        let held = Tenant {
-            held: Some("ahead".to_owned()),
+        let waiting = Tenant {
+            waiting_reason: Some("ahead".to_owned()),
             lost,
             work: 1_004,
             failures: 1,
             ..mk_tenant(JobState::Ready)
         };
-        let (after, job) = written(&decide(held, None, false).unwrap());
-        assert_eq!((after.work, after.lost, after.held, after.failures), (1_005, None, None, 0));
+        let (after, job) = written(&decide(waiting, None, false).unwrap());
+        assert_eq!(
+            (after.work, after.lost, after.waiting_reason, after.failures),
+            (1_005, None, None, 0)
+        );
         assert_eq!(job, None);
     }
 
