@@ -481,6 +481,10 @@ fn was_overtaken(error: &Error) -> bool {
         ErrorKind::RevisionStale,
         ErrorKind::NameTaken,
         ErrorKind::HandleTaken,
+        // The same of a tenant.
+        ErrorKind::TenantBusy,
+        ErrorKind::TenantReady,
+        ErrorKind::TenantFailed,
         // A label, registration or target that came or went.
         ErrorKind::EntryExists,
         ErrorKind::EntryNotFound,

@@ -4,13 +4,14 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use slipway_core::error::ErrorKind;
 use slipway_core::files::document::{Address, DocumentKind};
-use slipway_core::files::fields::Terms;
+use slipway_core::files::fields::{Fields, Terms};
 use slipway_core::secret::Secret;
 use slipway_core::tenants::profile::TenantProfile;
 use slipway_core::tenants::tenant::Tenant;
 
 use super::rows::{names, spec};
 use crate::Error;
+use crate::access::authorise::{Operation, authorise};
 use crate::files::kind::{Applier, Desired, Document, FileKind, Live};
 use crate::tenants::{profiles, provision};
 
@@ -48,6 +49,18 @@ impl FileKind for TenantProfiles {
         let settings = document.spec.get("settings").cloned().unwrap_or(Value::Null);
         profiles::create(context, caller, name, &description, settings, None).await?;
         Ok(None)
+    }
+
+    /// Before anything is compared: a conflict would tell what the settings are.
+    async fn verify(
+        &self,
+        by: Applier<'_>,
+        _: &Document,
+        _: &mut Live,
+        _: Option<&Fields>,
+    ) -> Result<(), Error> {
+        authorise(by.caller, Operation::TenantProfileUpdate)?;
+        Ok(())
     }
 
     async fn change(
