@@ -1,4 +1,5 @@
-//! Our API over HTTP: a few shapes of calls, one attempt each. Commands give
+//! Our API over HTTP: a few shapes of calls, one attempt each unless the server says that a
+//! request came too soon. Commands give
 //! the path; lists are read to their end through the `next` links.
 
 use std::path::Path;
@@ -6,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use reqwest::header::{DATE, HeaderMap, IF_MATCH, LINK, LOCATION};
+use reqwest::header::{DATE, HeaderMap, IF_MATCH, LINK, LOCATION, RETRY_AFTER};
 use reqwest::{
     Certificate, ClientBuilder, Method, RequestBuilder, Response, StatusCode, Url, redirect,
 };
@@ -25,6 +26,10 @@ const DEADLINE: Duration = Duration::from_secs(30);
 
 /// A stream sends a heartbeat every 15 s; this is three of them.
 const SILENCE: Duration = Duration::from_secs(45);
+
+/// How often a request is sent that comes too soon, and how long it waits between at most.
+const MOST_TRIES: u32 = 10;
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 /// The most that the server returns per page.
 const PAGE: u32 = 500;
@@ -327,8 +332,27 @@ impl Client {
     }
 
     /// Sends a request; any status but success is an error.
+    /// A request that came too soon was not carried out: it is sent again when the server
+    /// says so, for a command that sends many.
     async fn send(&self, request: RequestBuilder) -> Result<Response, Error> {
-        let response = request.send().await.map_err(|error| self.unreachable(error))?;
+        let mut request = request;
+        let mut tries = 1;
+        let response = loop {
+            let again = request.try_clone();
+            let response = request.send().await.map_err(|error| self.unreachable(error))?;
+            let after = header(response.headers(), RETRY_AFTER.as_str());
+            let after = after.and_then(|text| text.parse().ok()).map(Duration::from_secs);
+            match (again, after.filter(|after| *after <= LONGEST_PAUSE)) {
+                (Some(again), Some(after))
+                    if response.status() == StatusCode::TOO_MANY_REQUESTS && tries < MOST_TRIES =>
+                {
+                    tokio::time::sleep(after).await;
+                    request = again;
+                    tries += 1;
+                }
+                _ => break response,
+            }
+        };
         let date = header(response.headers(), DATE.as_str()).and_then(Timestamp::from_http_date);
         if let Some(date) = date {
             self.answered_at.store(date.as_micros(), Ordering::Relaxed);

@@ -11,8 +11,8 @@ use crate::access::authorise::{Caller, Operation, authorise};
 use crate::ports::store::Page;
 use crate::{Context, Error};
 
-/// In the metadata of a job that was unfinished when the database was restored: a failed step
-/// holds it, and nothing is cleaned up before a person says so.
+/// In the metadata of a job that a person resumed: its target may be in use, so a step that fails
+/// lets it wait again, and nothing is cleaned up before a person says so.
 pub const KEEPS: &str = "keeps";
 
 /// The jobs of a tenant, the oldest first.

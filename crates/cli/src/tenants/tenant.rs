@@ -220,7 +220,7 @@ pub(crate) const EXAMPLES: &[&str] = &[
     "slipway tenant retry --profile files",
     "slipway tenant repair acme --migration 7 --found not_applied",
     "slipway tenant repair --profile files --migration 7 --found applied",
-    "slipway tenant resume acme --reason 'looked at its tables' --yes",
+    "slipway tenant resume acme --reason looked --yes",
     "slipway tenant migrate files --canary 2 --parallel 10 --wait",
     "slipway tenant drift acme --deep",
     "slipway tenant decommission acme --grace 24h --reason moved --yes",

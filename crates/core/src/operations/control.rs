@@ -30,7 +30,7 @@ const FREEZE_MIN: Duration = Duration::from_secs(1);
 /// are raised after a restore. A count is a millisecond, and a row is claimed at most
 /// about 20 times a second. Milliseconds for a thousand years are less than 2^46, and
 /// 2^46 · 2^10 is far below 2^63.
-const CLAIMS_PER_COUNT: i64 = 1 << 10;
+pub(crate) const CLAIMS_PER_COUNT: i64 = 1 << 10;
 
 /// The row of the mode, as it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -9,11 +9,13 @@ use crate::commit::Commit;
 use crate::error::{ErrorKind, Refusal};
 use crate::ids::TenantJobId;
 use crate::kind::{audited, existing};
+use crate::operations::control::CLAIMS_PER_COUNT;
 use crate::precondition::Expected;
 use crate::tenants::TenantsWrite;
 use crate::tenants::event::{TENANT_RESUMED, announce};
 use crate::tenants::tenant::{Tenant, TenantSnapshot};
 use crate::text::Reason;
+use crate::time::Timestamp;
 
 /// Numbers of work that were given out after the backup from which the database was restored.
 /// The target may have them, and nobody knows what was done under them.
@@ -25,14 +27,12 @@ pub struct LostWork {
     pub before: i64,
 }
 
-/// A job goes on under a number of work that the target accepts.
+/// A job goes on under a number of work that the target accepts. The target may be in use, so from
+/// now on a step that fails lets it wait again, and cleans nothing up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResumedJob {
     pub id: TenantJobId,
     pub work: i64,
-    /// It was unfinished when the database was restored: the target may be in use, so a failed
-    /// step holds it again and cleans nothing up.
-    pub keeps: bool,
     /// Why what it made is to be removed instead.
     pub clean_up: Option<String>,
 }
@@ -43,6 +43,13 @@ pub struct Resume {
     pub reason: Reason,
     /// Remove what its unfinished job made, instead of going on with it.
     pub clean_up: bool,
+}
+
+/// A number above every one that the target can have, also after a restore that nobody noticed:
+/// numbers grow by one, or to the floor of a restore, which is that of its time.
+fn above_all(work: i64, now: Timestamp) -> i64 {
+    let floor = (now.as_micros() / 1_000).saturating_add(1).saturating_mul(CLAIMS_PER_COUNT);
+    floor.max(work.saturating_add(1))
 }
 
 /// The tenant goes on: what the database knows of it counts, whatever its target has.
@@ -63,7 +70,7 @@ pub fn resume(
         return Err(Refusal::invalid("clean_up", problem));
     }
     let after = Tenant {
-        work: before.work + 1,
+        work: above_all(before.work, snapshot.now),
         lost: None,
         waiting_reason: None,
         failures: 0,
@@ -79,7 +86,6 @@ pub fn resume(
     let job = is_unfinished.then(|| ResumedJob {
         id: before.job_id,
         work: after.work,
-        keeps: before.lost.is_some(),
         clean_up: resume.clean_up.then(|| resume.reason.as_str().to_owned()),
     });
     let about = before.about().at(revision);
@@ -151,10 +157,8 @@ mod tests {
             ..mk_tenant(JobState::Ready)
         };
         let (after, job) = written(&decide(waiting, None, false).unwrap());
-        assert_eq!(
-            (after.work, after.lost, after.waiting_reason, after.failures),
-            (1_005, None, None, 0)
-        );
+        assert_eq!((after.lost, after.waiting_reason, after.failures), (None, None, 0));
+        assert_eq!(after.work, 9_001 * CLAIMS_PER_COUNT, "whatever the target has");
         assert_eq!(job, None);
     }
 
@@ -164,11 +168,8 @@ mod tests {
         let tenant = Tenant { lost, work: 1_000, ..mk_tenant(JobState::SchemaCreated) };
         let (_, job) = written(&decide(tenant.clone(), Some("restored"), false).unwrap());
         let job = job.unwrap();
-        assert_eq!((job.work, job.keeps, job.clean_up), (1_001, true, None));
+        assert_eq!((job.work, job.clean_up), (9_001 * CLAIMS_PER_COUNT, None));
         let (_, job) = written(&decide(tenant, Some("restored"), true).unwrap());
         assert_eq!(job.unwrap().clean_up.as_deref(), Some("looked"));
-        let paused = mk_tenant(JobState::SchemaCreated);
-        let (_, job) = written(&decide(paused, Some("an edge was refused"), false).unwrap());
-        assert!(!job.unwrap().keeps, "nothing was lost");
     }
 }

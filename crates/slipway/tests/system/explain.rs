@@ -14,6 +14,7 @@ use slipway_testkit::process::{Signal, send_signal};
 use slipway_testkit::wait;
 
 use crate::control_plane::{ControlPlane, TIMEOUT, client};
+use crate::tenants::{made, profile};
 
 impl ControlPlane {
     /// The deletion of a resource that somebody protected during its grace.
@@ -397,6 +398,69 @@ async fn what_is_only_observed_says_so() {
     plane.start().await;
     let id = plane.declare("web-1", 0).await;
     insta::assert_snapshot!("observe_only", plane.explained(&id, &["observe_only"]).await);
+}
+
+/// Three tenants: one whose target cannot be found, one whose migrations cannot, and one whose
+/// target is ahead.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_blocks_tenants_is_explained() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut plane = ControlPlane::new(None);
+    plane.start().await;
+    let seed = "INSERT INTO note (text) VALUES ('hello')";
+    for name in ["lost", "moved", "ahead"] {
+        let mut settings = profile(folder.path(), name, seed);
+        settings["steps"] = json!([]);
+        made(&plane, "/api/v1/tenant-profiles", &json!({ "name": name, "settings": settings }))
+            .await;
+    }
+    std::fs::remove_file(folder.path().join("lost/target")).unwrap();
+    for name in ["lost", "moved", "ahead"] {
+        let body = json!({ "name": name, "profile": name });
+        made(&plane, "/api/v1/projects/default/tenants", &body).await;
+    }
+    for name in ["moved", "ahead"] {
+        wait::until(TIMEOUT, "a ready tenant", async || {
+            plane.get(&format!("/api/v1/tenants/{name}")).await["state"] == "ready"
+        })
+        .await;
+    }
+    std::fs::remove_dir_all(folder.path().join("moved/migrations")).unwrap();
+    let note = folder.path().join("ahead/tenants/.slipway/t_ahead.json");
+    let mut noted: Value = serde_json::from_slice(&std::fs::read(&note).unwrap()).unwrap();
+    noted["fence"]["work"] = json!(1_000);
+    std::fs::write(&note, noted.to_string()).unwrap();
+    let path = "/api/v1/tenant-profiles/moved/migrate";
+    assert_eq!(plane.call(Method::POST, path, Some(json!({}))).await.0, 202);
+    let ahead = plane.get("/api/v1/tenants/ahead").await["id"].as_str().unwrap().to_owned();
+    assert_eq!(plane.call(Method::DELETE, "/api/v1/tenants/ahead", None).await.0, 200);
+    for (name, code) in [
+        ("lost", "tenant_step_failing"),
+        ("moved", "tenant_task_failing"),
+        (ahead.as_str(), "tenant_waiting"),
+    ] {
+        wait::until(TIMEOUT, code, async || {
+            let found = plane.get(&format!("/api/v1/explain/tenant/{name}")).await;
+            let is_shown = found["blockers"][0]["code"] == code;
+            if is_shown { Ok(()) } else { Err(format!("{found}\n{}", plane.log_tail())) }
+        })
+        .await;
+        let said = plane.says(&["explain", "tenant", name]);
+        let said = said.replace(&folder.path().display().to_string(), "<folder>");
+        let blockers = said.lines().skip_while(|line| *line != "Blockers:");
+        // How often it was tried depends on the time.
+        let blockers = blockers.take_while(|line| !line.is_empty());
+        let blockers: Vec<_> = blockers.filter(|line| !line.contains("failures:")).collect();
+        insta::assert_snapshot!(code, blockers.join("\n"));
+    }
+    // Nobody noticed a restore, and one decision is enough all the same.
+    let path = format!("/api/v1/tenants/{ahead}/resume");
+    let body = Some(json!({ "reason": "looked" }));
+    assert_eq!(plane.call(Method::POST, &path, body).await.0, 202);
+    wait::until(TIMEOUT, "a closed tenant", async || {
+        plane.get(&format!("/api/v1/tenants/{ahead}?show_deleted=true")).await["closed"] == true
+    })
+    .await;
 }
 
 /// The snapshots cover every code, and no unknown one.

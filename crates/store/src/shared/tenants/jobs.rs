@@ -6,6 +6,7 @@ use std::time::SystemTime;
 
 use serde_json::json;
 use slipway_app::ports::store::{Error, Page};
+use slipway_app::tenants::jobs::KEEPS;
 use slipway_app::tenants::port::JobFilter;
 use slipway_core::Timestamp;
 use slipway_core::ids::{ClaimToken, TenantId, TenantJobId};
@@ -27,9 +28,6 @@ pub(crate) const TABLE: &str = "tenant_jobs";
 
 /// What a job knows beside its tenant.
 pub(crate) const WORK: &str = "work";
-
-/// In the metadata of a job that is not cleaned up by itself.
-pub(crate) const KEEPS: &str = slipway_app::tenants::jobs::KEEPS;
 
 /// Why a job waits that was unfinished in a backup.
 const RESTORED: &str = "the database was restored while this job was unfinished: its tenant may \
@@ -86,9 +84,7 @@ pub(crate) async fn resume(connection: &mut Connection, job: &ResumedJob) -> Res
     let row = read.bind(&id).fetch_one(&mut *connection).await?;
     let Json(mut metadata) = row.try_get::<Json<Metadata>, _>("metadata")?;
     metadata.insert(WORK.to_owned(), job.work.to_string());
-    if job.keeps {
-        metadata.insert(KEEPS.to_owned(), true.to_string());
-    }
+    metadata.insert(KEEPS.to_owned(), true.to_string());
     let resumed = sqlx::query(concat!(
         "UPDATE tenant_jobs SET paused = NULL, cancelled = coalesce($2, cancelled), metadata = $3, ",
         wake_assignments!(),
