@@ -31,7 +31,6 @@ const MARGIN: Duration = Duration::from_secs(15);
 
 /// Idle connections: an older one is asked whether it lives, and the oldest are closed.
 const PING_LIMIT: Duration = Duration::from_secs(1);
-const IDLE: usize = 4;
 const FRESH_FOR: Duration = Duration::from_secs(1);
 const IDLE_FOR: Duration = Duration::from_secs(60);
 
@@ -39,6 +38,8 @@ pub(super) struct Connections {
     options: PgConnectOptions,
     permits: Semaphore,
     idle: Mutex<Vec<(PgConnection, Instant)>>,
+    /// As many as may be in use: with fewer, a fan-out over all of them would keep connecting.
+    most_idle: usize,
     limit: Duration,
     facts: OnceLock<(i32, bool)>,
 }
@@ -81,6 +82,7 @@ impl Connections {
             options,
             permits: Semaphore::new(permits),
             idle: Mutex::new(Vec::new()),
+            most_idle: permits,
             limit: settings.statement_timeout() + settings.statement_timeout().min(MARGIN),
             facts: OnceLock::new(),
         })
@@ -204,7 +206,7 @@ impl Session<'_> {
         let mut idle = self.connections.idle.lock().unwrap_or_else(PoisonError::into_inner);
         idle.push((self.connection, Instant::now()));
         // The newest are taken first, so the oldest are those that nobody needs.
-        let surplus = idle.len().saturating_sub(IDLE);
+        let surplus = idle.len().saturating_sub(self.connections.most_idle);
         let old = idle.iter().take_while(|(_, since)| since.elapsed() > IDLE_FOR).count();
         idle.drain(..surplus.max(old));
     }
