@@ -230,8 +230,11 @@ async fn a_task_is_claimed_by_a_number(client: &Client) {
     let [first] = &claimed[..] else { panic!("{claimed:?}") };
     assert_eq!((first.id, task::needed(first)), (id, Some(task::Task::Migrate)));
     assert!(store.tenant_task_claim(10, lease).await.unwrap().is_empty(), "it is leased");
+    assert!(store.tenant_task_renew(id, first.work, lease).await.unwrap());
     let later = store.tenant_task_later(id, first.work, Some(Duration::ZERO), Some("no"));
     assert!(later.await.unwrap());
+    let renewed = store.tenant_task_renew(id, first.work, lease).await.unwrap();
+    assert!(!renewed, "what is due is left to the next claim");
     let claimed = store.tenant_task_claim(10, lease).await.unwrap();
     let [second] = &claimed[..] else { panic!("{claimed:?}") };
     assert_eq!((second.work, second.failures), (first.work + 1, 1));

@@ -60,6 +60,10 @@ pub trait TenantStore of (TenantProfile, Tenant), intercepted by TenantIntercept
     /// due again after `lease`.
     async fn tenant_task_claim(&self, limit: u32, lease: Duration) -> Result<Vec<Tenant>, Error>;
 
+    /// The task with this number of work is due only after `lease` from now, unless it is due
+    /// already: then somebody wants it to begin anew.
+    async fn tenant_task_renew(&self, id: TenantId, work: i64, lease: Duration) -> Result<bool, Error>;
+
     /// The task with this number of work is due again after this time. With an error it
     /// counts as failed. Answers whether it is still the last one.
     async fn tenant_task_later(

@@ -4,6 +4,7 @@
 //! comes with a lower one. It begins only with a permit, and its outcome is written only if no
 //! other try began meanwhile. Which task it is follows from the row at that moment.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,9 +25,10 @@ use crate::deletion::request::wake;
 use crate::permits::Permits;
 use crate::ports::store::Error;
 
-/// How long a try may take, and when another one may begin: a little later.
+/// How long a try may take.
 const DEADLINE: Duration = Duration::from_secs(9 * 60);
-const LEASE: Duration = Duration::from_secs(10 * 60);
+/// How long the task of a dead replica waits. A try renews it three times in it.
+const LEASE: Duration = Duration::from_secs(30);
 /// Until the mode is asked again.
 const WITHHELD: Duration = Duration::from_secs(5);
 /// Between two tries that failed, doubled with each up to this.
@@ -68,7 +70,7 @@ impl Tasks {
         let ran = match profile_of(&self.context, tenant).await {
             Ok(profile) => {
                 let run = self.context.tenants.run(&profile, tenant, task);
-                match timeout(DEADLINE, run).await {
+                match timeout(DEADLINE, self.renewing(tenant, run)).await {
                     Ok(ran) => ran.map_err(|error| (error.to_string(), error.class)),
                     Err(_) => Err((format!("it took longer than {DEADLINE:?}"), Transient)),
                 }
@@ -91,6 +93,21 @@ impl Tasks {
                 let doubled = 2_u32.saturating_pow(u32::try_from(tenant.failures).unwrap_or(0));
                 let after = BACKOFF.saturating_mul(doubled).min(BACKOFF_MAX);
                 self.later(tenant, Some(after), Some(&error)).await
+            }
+        }
+    }
+
+    /// Renews the lease until the work ends. A lease that is lost ends nothing: the target
+    /// refuses the lower number as soon as another try has begun.
+    async fn renewing<T>(&self, tenant: &Tenant, work: impl Future<Output = T>) -> T {
+        let mut work = pin!(work);
+        loop {
+            if let Ok(done) = timeout(LEASE / 3, &mut work).await {
+                return done;
+            }
+            let store = &self.context.stores.tenants;
+            if let Err(error) = store.tenant_task_renew(tenant.id, tenant.work, LEASE).await {
+                tracing::warn!(tenant_id = %tenant.id, %error, "a task was not renewed");
             }
         }
     }

@@ -13,6 +13,7 @@ use super::{Backend, tasks};
 port! {
     TenantStore {
         read tenant_load(ids: &[TenantId]) -> Vec<Tenant> = tasks::load;
+        statement tenant_task_renew(id: TenantId, work: i64, lease: Duration) -> bool = tasks::renew;
         statement tenant_task_later(id: TenantId, work: i64, after: Option<Duration>, error: Option<&str>)
             -> bool = tasks::later;
         statement tenant_task_wait(id: TenantId, work: i64, reason: &str) -> bool = tasks::wait_for_person;

@@ -43,6 +43,21 @@ pub(crate) async fn claim(
     Ok(readable("tenant", &found, Tenant::read))
 }
 
+/// One that became due meanwhile is left to the next claim, which has a higher number.
+pub(crate) async fn renew(
+    connection: &mut Connection,
+    (id, work, lease): (TenantId, i64, Duration),
+) -> Result<bool, Failure> {
+    let written = sqlx::query(concat!(
+        "UPDATE tenants SET due_at = ",
+        sql!(now, (plus_micros "$3")),
+        " WHERE id = $1 AND work = $2 AND due_at > ",
+        sql!(now)
+    ));
+    let written = written.bind(id.as_uuid()).bind(work).bind(micros(lease));
+    Ok(written.execute(connection).await?.rows_affected() > 0)
+}
+
 pub(crate) async fn later(
     connection: &mut Connection,
     (id, work, after, error): (TenantId, i64, Option<Duration>, Option<&str>),
