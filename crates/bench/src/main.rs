@@ -57,6 +57,8 @@ fn main() -> anyhow::Result<()> {
         ["lists", "--quick"] => runtime.block_on(lists::run(10_000)),
         ["freeze", resources] => runtime.block_on(freeze::run(resources.parse()?)),
         ["tenants"] => runtime.block_on(tenants::run(tenants::Size::FULL)),
+        // In a separate process, so that it can be killed.
+        [tenants::WORKER, database] => runtime.block_on(tenants::run_worker(database)),
         ["tenants", "--quick"] => runtime.block_on(tenants::run(tenants::Size::QUICK)),
         ["transitions", database, batching, way, resources] => {
             let resources = resources.parse()?;

@@ -29,6 +29,7 @@ use slipway_core::secret::Secret;
 use slipway_core::time::Timestamp;
 use slipway_render::local_node::NodeSettings;
 use slipway_store::StoreConfig;
+use slipway_tenants::JobStore;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use uuid::Uuid;
@@ -175,10 +176,16 @@ impl Plane {
 
 /// The ports and settings of one replica on this database.
 pub(crate) async fn context(database: &Database) -> anyhow::Result<Context> {
-    let mut config = StoreConfig::new(database.url());
+    Ok(context_of(&database.url()).await?.0)
+}
+
+/// The same by its address, and the jobs of tenants.
+pub(crate) async fn context_of(url: &str) -> anyhow::Result<(Context, Arc<dyn JobStore>)> {
+    let mut config = StoreConfig::new(url.to_owned());
     config.max_connections = CONNECTIONS;
-    Ok(Context {
-        stores: slipway_store::open(config).await?,
+    let (stores, jobs) = slipway_store::open_with_jobs(config).await?;
+    let context = Context {
+        stores,
         clock: Arc::new(Machine),
         entropy: Arc::new(Machine),
         wakes: Wakes::default(),
@@ -196,7 +203,8 @@ pub(crate) async fn context(database: &Database) -> anyhow::Result<Context> {
             deletion: Defaults::default(),
             brake: Limits::OFF,
         },
-    })
+    };
+    Ok((context, jobs))
 }
 
 pub(crate) fn operator() -> Caller {

@@ -19,7 +19,7 @@ impl Limit {
 }
 
 /// The limit of each figure.
-const LIMITS: [(&str, Limit); 38] = [
+const LIMITS: [(&str, Limit); 39] = [
     ("next_ns", Limit::AtMost(20.0)),
     ("transitions_vs_commits_postgres", Limit::AtLeast(1.0)),
     ("transitions_vs_commits_sqlite", Limit::AtLeast(1.0)),
@@ -58,6 +58,7 @@ const LIMITS: [(&str, Limit); 38] = [
     ("jobs_speedup", Limit::AtLeast(5.0)),
     ("single_latency_ratio", Limit::AtMost(1.2)),
     ("claims_speedup", Limit::AtLeast(8.0)),
+    ("fanout_speedup", Limit::AtLeast(4.0)),
 ];
 
 /// The beginning of the figures of lists, which share one limit.

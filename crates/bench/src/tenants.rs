@@ -5,9 +5,13 @@
 
 mod claims;
 mod durable;
+mod fanout;
 mod ours;
+mod profile;
+mod real;
 mod sink;
 mod theirs;
+mod worker;
 
 use std::fs::File;
 use std::io::Write as _;
@@ -23,6 +27,8 @@ use crate::database::durable_server;
 use crate::machine;
 use crate::report::Report;
 
+pub(crate) use self::worker::{COMMAND as WORKER, run as run_worker};
+
 /// Connections of each side.
 const CONNECTIONS: u32 = 8;
 
@@ -37,13 +43,32 @@ pub(crate) struct Size {
     time: Duration,
     /// Jobs that run alone.
     single: usize,
+    /// Tenants that the built-in steps make, for each number of workers.
+    real: [usize; 3],
+    /// Tenants of a fan-out, and how often both sides migrate them.
+    fanned: usize,
+    fanout_rounds: usize,
 }
 
 impl Size {
-    pub(crate) const FULL: Self =
-        Self { rounds: 7, jobs: 8_000, time: Duration::from_secs(4), single: 200 };
-    pub(crate) const QUICK: Self =
-        Self { rounds: 3, jobs: 3_000, time: Duration::from_secs(2), single: 60 };
+    pub(crate) const FULL: Self = Self {
+        rounds: 7,
+        jobs: 8_000,
+        time: Duration::from_secs(4),
+        single: 200,
+        real: [60, 200, 200],
+        fanned: 1_000,
+        fanout_rounds: 3,
+    };
+    pub(crate) const QUICK: Self = Self {
+        rounds: 3,
+        jobs: 3_000,
+        time: Duration::from_secs(2),
+        single: 60,
+        real: [20, 60, 60],
+        fanned: 200,
+        fanout_rounds: 1,
+    };
 }
 
 pub(crate) async fn run(size: Size) -> anyhow::Result<()> {
@@ -62,6 +87,8 @@ pub(crate) async fn run(size: Size) -> anyhow::Result<()> {
     with_sink.check_sink().await?;
     single(&theirs, &plain, size, &mut report).await?;
     claims::measure(&server, size.rounds, &mut report).await?;
+    real::measure(&server, size.real, &mut report).await?;
+    fanout::measure(&server, size.fanned, size.fanout_rounds, &mut report).await?;
     report.finish();
     Ok(())
 }
