@@ -164,7 +164,7 @@ impl World {
         for tenant in &tenants {
             let names = TenantNames::of(&settings, &tenant.target_name)?;
             let fence = Fence { work: tenant.work, token: 0 };
-            let work = Work { names: &names, fence, journal: &NoJournal };
+            let work = Work { names: &names, fence, lost: None, journal: &NoJournal };
             target.migrate(&work).await.map_err(failed)?;
         }
         Ok(began.elapsed())

@@ -48,7 +48,7 @@ pub(super) async fn measure(
                 let (target, settings) = (Arc::clone(&target), Arc::clone(&settings));
                 async move {
                     let names = TenantNames::of(&settings, &job.tenant_id)?;
-                    Ok::<_, StepError>(Assignment { target, settings, names, work: 1 })
+                    Ok::<_, StepError>(Assignment { target, settings, names, work: 1, lost: None })
                 }
             }),
             &spent,

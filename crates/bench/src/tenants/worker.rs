@@ -10,7 +10,7 @@ use serde_json::Value;
 use slipway_app::Context;
 use slipway_app::permits::Permits;
 use slipway_app::rollouts::run::Runner;
-use slipway_app::tenants::targets::{TargetError, TenantTargets};
+use slipway_app::tenants::targets::{TargetError, TargetErrorClass, TenantTargets};
 use slipway_app::tenants::tasks::Tasks;
 use slipway_controller::driver::{Dependencies, Loop};
 use slipway_controller::relay::Relay;
@@ -25,7 +25,7 @@ use slipway_core::tenants::tenant::Tenant;
 use slipway_tenants::targets::{
     Assignment, Fence, LocalResolver, NoJournal, Settings, Target, TenantNames, Work, open, steps,
 };
-use slipway_tenants::{JobStore, StepError};
+use slipway_tenants::{FailureClass, JobStore, StepError};
 use tokio::sync::{Mutex, Notify};
 use tokio::task::JoinSet;
 
@@ -77,7 +77,7 @@ fn start(context: &Context, jobs: Arc<dyn JobStore>, worker: &str) -> anyhow::Re
             let (target, settings) = targets.open(&profile).await?;
             let names = TenantNames::of(&settings, &tenant.target_name)?;
             let work = job.metadata.get("work").and_then(|work| work.parse().ok());
-            Ok(Assignment { target, settings, names, work: work.ok_or_else(gone)? })
+            Ok(Assignment { target, settings, names, work: work.ok_or_else(gone)?, lost: None })
         }
     });
     let freeze = Freeze { permits: Arc::clone(&permits), stores: context.stores.clone() };
@@ -148,7 +148,11 @@ impl TenantTargets for Targets {
     ) -> Result<Option<String>, TargetError> {
         let failed = |error: StepError| TargetError {
             message: error.message.clone(),
-            is_transient: error.is_transient,
+            class: match error.class {
+                FailureClass::Transient => TargetErrorClass::Transient,
+                FailureClass::Permanent => TargetErrorClass::Permanent,
+                FailureClass::Waiting => TargetErrorClass::Waiting,
+            },
         };
         if task != Task::Migrate {
             return Err(failed(StepError::permanent("the bench only migrates")));
@@ -157,7 +161,7 @@ impl TenantTargets for Targets {
         let names = TenantNames::of(&settings, &tenant.target_name);
         let names = names.map_err(|error| failed(error.into()))?;
         let fence = Fence { work: tenant.work, token: 0 };
-        let work = Work { names: &names, fence, journal: &NoJournal };
+        let work = Work { names: &names, fence, lost: None, journal: &NoJournal };
         Ok(target.migrate(&work).await.map_err(failed)?.version)
     }
 
