@@ -39,6 +39,7 @@ pub fn request(
     let mut commit = replace_token(snapshot, issue, actor);
     let about = About::new(resource.id).of(resource.project_id);
     let entry = AuditEntry::new(REENROL, actor, about, now).because(reason.as_str());
+    let entry = entry.caused_by(issue.id.as_uuid());
     commit.audit.push(entry.with(json!({
         "provisioned_resource_id": snapshot.attempt.id(),
         "node_id": node.map(|node| node.id),
