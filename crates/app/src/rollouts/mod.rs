@@ -6,4 +6,5 @@ pub mod port;
 pub mod read;
 pub mod run;
 pub mod stack;
+pub mod start;
 pub mod upgrade;

@@ -15,22 +15,22 @@ use slipway_core::catalog::label::{self, LabelSelector};
 use slipway_core::catalog::project::Project;
 use slipway_core::commit::{Commit, Write};
 use slipway_core::error::{ErrorKind, Refusal};
-use slipway_core::ids::{DeletionId, ResourceId, Revision, RolloutId};
+use slipway_core::ids::{DeletionId, ResourceId, RolloutId};
 use slipway_core::precondition::Expected;
 use slipway_core::rollouts::next::{Health, waves};
 use slipway_core::rollouts::record::{
     Member, MemberState, Purpose, Rollout, RolloutState, Strategy,
 };
-use slipway_core::rollouts::rules::{self, StartSnapshot};
 use slipway_core::text::{Reason, check_reference};
 use slipway_core::time::Timestamp;
 
 use crate::access::authorise::{Caller, Operation, authorise};
 use crate::broker::port::{RedeclareKey, Redeclared, ResourceFilter};
 use crate::catalog::{blueprints, projects};
-use crate::kind::{self, NO_REASON};
+use crate::kind;
 use crate::ports::store::{self, PAGE_MAX, Page};
-use crate::rollouts::run::{Begun, wake};
+use crate::rollouts::run::Begun;
+use crate::rollouts::start::{Plan, Planned, PlannedMember};
 use crate::{Context, Error};
 
 /// A requested upgrade, unchecked.
@@ -48,20 +48,11 @@ pub struct Upgrade {
     pub reason: Option<String>,
 }
 
-/// What an upgrade changes, in this order.
-#[derive(Debug, Clone)]
-pub struct Planned {
-    pub rollout: Rollout,
-    pub members: Vec<Member>,
-}
-
 /// Reads what the upgrade would change, and writes nothing.
 pub async fn plan(context: &Context, caller: &Caller, input: &Upgrade) -> Result<Planned, Error> {
     let actor = authorise(caller, Operation::RolloutStart)?;
     input.strategy.check()?;
     check_reference("to", &input.to).map_err(Refusal::from)?;
-    let reason = Reason::parse(input.reason.as_deref().unwrap_or(NO_REASON));
-    let reason = reason.map_err(Refusal::from)?;
     let (blueprint, version) =
         blueprints::version(context, caller, &input.blueprint, &input.to, false).await?;
     if version.retired_at.is_some() {
@@ -91,40 +82,22 @@ pub async fn plan(context: &Context, caller: &Caller, input: &Upgrade) -> Result
     found.sort_by(|one, other| one.0.cmp(&other.0));
     let places: Vec<_> = found.iter().map(|(_, place, _)| *place).collect();
     let waves = waves(&places, of_waves.len(), input.strategy.canary);
-    let members = found.into_iter().zip(waves);
-    let mut members: Vec<Member> = members
-        .map(|((name, _, snapshot), wave)| Member {
-            subject: snapshot.resource.id.into(),
-            name,
-            wave,
-            position: 0,
-            state: MemberState::Waiting,
-            before: before(&snapshot),
-            changed_at: None,
-            message: None,
-        })
-        .collect();
-    members.sort_by_key(|member| member.wave);
-    for (position, member) in members.iter_mut().enumerate() {
-        member.position = i32::try_from(position).unwrap_or(i32::MAX);
-    }
-    let rollout = Rollout {
-        id: RolloutId::new(context.entropy.uuid()),
-        revision: Revision::FIRST,
+    let members = found.into_iter().zip(waves).map(|((name, _, snapshot), wave)| PlannedMember {
+        subject: snapshot.resource.id.into(),
+        name,
+        wave,
+        before: before(&snapshot),
+    });
+    let plan = Plan {
         purpose: Purpose::BlueprintUpgrade,
         subject: blueprint.id.into(),
         name: blueprint.slug.to_string(),
         project_id: project.map(|project| project.id),
         change: json!({ "version": input.to }),
-        strategy: input.strategy.clone(),
-        state: RolloutState::Running,
-        message: None,
-        requested_by: actor.name,
-        reason: reason.as_str().to_owned(),
-        requested_at: context.clock.now(),
-        ended_at: None,
+        strategy: &input.strategy,
+        reason: input.reason.as_deref(),
     };
-    Ok(Planned { rollout, members })
+    Ok(Planned::new(context, &actor, plan, members.collect())?)
 }
 
 /// Starts it; the loop does the rest.
@@ -134,12 +107,7 @@ pub async fn start(
     input: &Upgrade,
 ) -> Result<RolloutId, Error> {
     let actor = authorise(caller, Operation::RolloutStart)?;
-    let Planned { rollout, members } = plan(context, caller, input).await?;
-    let mut rule = |snapshot: &StartSnapshot| rules::start(snapshot, &rollout, &members, &actor);
-    context.stores.rollouts.rollout_start(rollout.subject, &mut rule).await?;
-    tracing::info!(rollout_id = %rollout.id, members = members.len(), "roll-out started");
-    wake(context).await;
-    Ok(rollout.id)
+    plan(context, caller, input).await?.start(context, &actor).await
 }
 
 /// Name, the place of the first selector that fits, and the resource.

@@ -6,26 +6,22 @@ use std::collections::HashMap;
 use serde_json::json;
 use slipway_core::commit::Write;
 use slipway_core::error::{ErrorKind, Refusal};
-use slipway_core::ids::{Revision, RolloutId, TenantId};
+use slipway_core::ids::{RolloutId, TenantId};
 use slipway_core::rollouts::next::{Health, waves};
-use slipway_core::rollouts::record::{
-    Member, MemberState, Purpose, Rollout, RolloutState, Strategy,
-};
-use slipway_core::rollouts::rules::{self, StartSnapshot};
+use slipway_core::rollouts::record::{Member, Purpose, Rollout, Strategy};
 use slipway_core::tenants::job::JobState;
 use slipway_core::tenants::profile::TenantProfile;
 use slipway_core::tenants::task;
 use slipway_core::tenants::tenant::{Tenant, TenantSnapshot};
-use slipway_core::text::Reason;
 use slipway_core::time::Timestamp;
 
 use super::port::{TenantFilter, TenantKey};
 use super::provision::{self, ListTenants};
 use crate::access::authorise::{Caller, Operation, authorise};
-use crate::kind::{self, NO_REASON};
+use crate::kind;
 use crate::ports::store::{self, PAGE_MAX, Page};
-use crate::rollouts::run::{Begun, wake};
-use crate::rollouts::upgrade::Planned;
+use crate::rollouts::run::Begun;
+use crate::rollouts::start::{Plan, Planned, PlannedMember};
 use crate::{Context, Error};
 
 /// A requested migration, unchecked.
@@ -47,8 +43,6 @@ pub async fn plan(context: &Context, caller: &Caller, input: &Migration) -> Resu
         let problem = "select by labels, which tenants do not have; leave them out";
         return Err(Refusal::invalid("waves", problem).into());
     }
-    let reason = Reason::parse(input.reason.as_deref().unwrap_or(NO_REASON));
-    let reason = reason.map_err(Refusal::from)?;
     let profile = kind::fetch::<TenantProfile>(context, caller, &input.profile, false).await?;
     let wanted = ListTenants { project: input.project.as_deref(), ..ListTenants::default() };
     let filter = TenantFilter {
@@ -68,35 +62,22 @@ pub async fn plan(context: &Context, caller: &Caller, input: &Migration) -> Resu
     }
     found.sort_by(|one, other| one.name.cmp(&other.name));
     let waves = waves(&vec![None; found.len()], 0, input.strategy.canary);
-    let members = found.iter().zip(waves).zip(0..);
-    let members = members.map(|((tenant, wave), position)| Member {
+    let members = found.iter().zip(waves).map(|(tenant, wave)| PlannedMember {
         subject: tenant.id.into(),
         name: tenant.name.to_string(),
         wave,
-        position,
-        state: MemberState::Waiting,
         before: before(tenant),
-        changed_at: None,
-        message: None,
     });
-    let members = members.collect();
-    let rollout = Rollout {
-        id: RolloutId::new(context.entropy.uuid()),
-        revision: Revision::FIRST,
+    let plan = Plan {
         purpose: Purpose::TenantMigration,
         subject: profile.id.into(),
         name: profile.name.to_string(),
         project_id: filter.project,
         change: json!({}),
-        strategy: input.strategy.clone(),
-        state: RolloutState::Running,
-        message: None,
-        requested_by: actor.name,
-        reason: reason.as_str().to_owned(),
-        requested_at: context.clock.now(),
-        ended_at: None,
+        strategy: &input.strategy,
+        reason: input.reason.as_deref(),
     };
-    Ok(Planned { rollout, members })
+    Ok(Planned::new(context, &actor, plan, members.collect())?)
 }
 
 /// Starts it; the loop does the rest.
@@ -106,11 +87,7 @@ pub async fn start(
     input: &Migration,
 ) -> Result<RolloutId, Error> {
     let actor = authorise(caller, Operation::RolloutStart)?;
-    let Planned { rollout, members } = plan(context, caller, input).await?;
-    let mut rule = |snapshot: &StartSnapshot| rules::start(snapshot, &rollout, &members, &actor);
-    context.stores.rollouts.rollout_start(rollout.subject, &mut rule).await?;
-    wake(context).await;
-    Ok(rollout.id)
+    plan(context, caller, input).await?.start(context, &actor).await
 }
 
 fn before(tenant: &Tenant) -> serde_json::Value {
