@@ -49,15 +49,11 @@ impl fmt::Debug for JobLoop {
     }
 }
 
-/// What a claim takes: its jobs are one piece of work, and each takes a slot.
+/// A job that was claimed from a partition.
 #[derive(Debug)]
-pub enum Claimed {
-    Jobs {
-        partition: String,
-        jobs: ClaimedJobs,
-    },
-    /// The slot of another job of the same claim.
-    Slot,
+pub struct Claimed {
+    partition: String,
+    job: ClaimedJobs,
 }
 
 impl JobLoop {
@@ -122,6 +118,7 @@ fn failed(error: Error) -> Failure {
 #[async_trait]
 impl Loop for JobLoop {
     type Item = Claimed;
+    const ALONE: bool = true;
 
     fn wind_down(&self) {
         self.cancel.cancel();
@@ -136,9 +133,8 @@ impl Loop for JobLoop {
             if count > 0 {
                 *self.under_way().entry(partition.clone()).or_default() +=
                     u32::try_from(count).unwrap_or(u32::MAX);
-                let mut items = vec![Claimed::Jobs { partition, jobs: claimed }];
-                items.extend((1..count).map(|_| Claimed::Slot));
-                return Ok(items);
+                let of_partition = |job| Claimed { partition: partition.clone(), job };
+                return Ok(claimed.each().map(of_partition).collect());
             }
             // Another replica was faster.
             due.retain(|other| *other != partition);
@@ -149,10 +145,9 @@ impl Loop for JobLoop {
     async fn work(&self, items: Vec<Claimed>, _lease: Lease) -> Vec<String> {
         let mut errors = Vec::new();
         for item in items {
-            let Claimed::Jobs { partition, jobs } = item else { continue };
-            let count = u32::try_from(jobs.jobs.len()).unwrap_or(u32::MAX);
-            let _slots = Slots { of: self, partition: &partition, count };
-            for (id, ended) in self.executor.work(jobs, &self.cancel).await {
+            let Claimed { partition, job } = item;
+            let _under_way = UnderWay { of: self, partition: &partition };
+            for (id, ended) in self.executor.work(job, &self.cancel).await {
                 match ended {
                     // A job that failed is its own affair: its tenant shows it.
                     Ok(_) | Err(Error::JobFailed { .. }) => {}
@@ -164,18 +159,17 @@ impl Loop for JobLoop {
     }
 }
 
-/// Jobs of a partition under way, until this is dropped.
-struct Slots<'a> {
+/// A job of a partition is under way until this is dropped.
+struct UnderWay<'a> {
     of: &'a JobLoop,
     partition: &'a str,
-    count: u32,
 }
 
-impl Drop for Slots<'_> {
+impl Drop for UnderWay<'_> {
     fn drop(&mut self) {
         let mut under_way = self.of.under_way();
         if let Some(count) = under_way.get_mut(self.partition) {
-            *count = count.saturating_sub(self.count);
+            *count = count.saturating_sub(1);
             if *count == 0 {
                 under_way.remove(self.partition);
             }
@@ -221,6 +215,7 @@ impl TaskLoop {
 #[async_trait]
 impl Loop for TaskLoop {
     type Item = Tenant;
+    const ALONE: bool = true;
 
     async fn claim(&self, limit: u32) -> Result<Vec<Tenant>, Failure> {
         self.0.claim(limit).await.map_err(failure)

@@ -20,6 +20,10 @@ use crate::{Backoff, Lease, Moment};
 pub trait Loop: fmt::Debug + Send + Sync + 'static {
     type Item: Send + 'static;
 
+    /// Whether each item is worked on alone, so that its slot is free when it ends. Otherwise
+    /// those of one claim are one piece of work.
+    const ALONE: bool = false;
+
     /// How long a claim lasts. A loop that claims nothing beyond its statement
     /// keeps the default: a lease of zero allows no action.
     fn lease(&self) -> Duration {
@@ -140,7 +144,9 @@ pub async fn drive<L: Loop>(
                     full = u32::try_from(items.len()).is_ok_and(|count| count >= limit);
                     if !items.is_empty() {
                         let lease = Lease::new(asked_before, work.lease());
-                        spawn(&mut batches, &work, &slots, items, lease, &host);
+                        for items in pieces::<L>(items) {
+                            spawn(&mut batches, &work, &slots, items, lease, &host);
+                        }
                     }
                 }
                 Err(Failure { message: error, is_logged }) => {
@@ -190,6 +196,11 @@ impl LogOnce {
     fn is_over(&mut self) -> bool {
         self.0.take().is_some()
     }
+}
+
+/// What is worked on together.
+fn pieces<L: Loop>(items: Vec<L::Item>) -> Vec<Vec<L::Item>> {
+    if L::ALONE { items.into_iter().map(|item| vec![item]).collect() } else { vec![items] }
 }
 
 fn spawn<L: Loop>(

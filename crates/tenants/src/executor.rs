@@ -229,6 +229,14 @@ pub struct ClaimedJobs {
     lease: Lease,
 }
 
+impl ClaimedJobs {
+    /// Each job by itself, for a caller that waits for none of the others.
+    pub fn each(self) -> impl Iterator<Item = Self> {
+        let lease = self.lease;
+        self.jobs.into_iter().map(move |job| Self { jobs: vec![job], lease })
+    }
+}
+
 pub(crate) fn failed(job: &Job) -> Error {
     Error::JobFailed { id: job.id.clone(), last_error: job.last_error.clone() }
 }

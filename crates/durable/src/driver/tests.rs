@@ -110,6 +110,53 @@ async fn it_claims_no_more_than_fits_and_goes_on_while_batches_are_full() {
     assert_eq!(*failed, ["4 failed"], "item 4 failed alone");
 }
 
+/// Each item alone; the first ends only when it is told to.
+#[derive(Debug)]
+struct OneByOne {
+    queued: Mutex<Vec<u32>>,
+    first_may_end: Notify,
+    done: mpsc::UnboundedSender<u32>,
+}
+
+#[async_trait]
+impl Loop for OneByOne {
+    type Item = u32;
+    const ALONE: bool = true;
+
+    async fn claim(&self, limit: u32) -> Result<Vec<u32>, Failure> {
+        let mut queued = self.queued.lock().unwrap();
+        let count = queued.len().min(usize::try_from(limit).unwrap());
+        Ok(queued.drain(..count).collect())
+    }
+
+    async fn work(&self, items: Vec<u32>, _lease: Lease) -> Vec<String> {
+        assert_eq!(items.len(), 1);
+        if items == [1] {
+            self.first_may_end.notified().await;
+        }
+        self.done.send(items[0]).unwrap();
+        Vec::new()
+    }
+}
+
+#[tokio::test]
+async fn an_item_that_takes_long_occupies_one_slot() {
+    let (done, mut ended) = mpsc::unbounded_channel();
+    let queued = Mutex::new(vec![1, 2, 3, 4]);
+    let work = Arc::new(OneByOne { queued, first_may_end: Notify::new(), done });
+    let (stop, shutdown) = Shutdown::channel();
+    let pacing = Pacing { slots: 2, batch: 2, ..LONG_TIMEOUT };
+    let host: Arc<dyn Host> = Arc::new(Counts::default());
+    let task = tokio::spawn(drive(Arc::clone(&work), pacing, Arc::default(), host, shutdown));
+    for item in [2, 3, 4] {
+        assert_eq!(ended.recv().await, Some(item), "in the other slot");
+    }
+    work.first_may_end.notify_one();
+    assert_eq!(ended.recv().await, Some(1));
+    stop.send(true).unwrap();
+    task.await.unwrap();
+}
+
 #[tokio::test]
 async fn a_wake_is_enough() {
     let mut running = start(Vec::new(), 0, LONG_TIMEOUT);
