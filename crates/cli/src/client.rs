@@ -283,6 +283,11 @@ impl Client {
         self.send(self.authorised(request)).await
     }
 
+    /// A long answer to something that is done; the same.
+    pub(crate) async fn post_stream(&self, path: &[&str]) -> Result<Response, Error> {
+        self.send(self.authorised(self.streams.post(self.url(path)))).await
+    }
+
     /// `None` at the end of the stream.
     pub(crate) async fn next_piece(
         &self,

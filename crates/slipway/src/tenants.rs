@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use serde_json::Value;
 use slipway_app::ports::Stores;
 use slipway_app::ports::store::Error as StoreError;
-use slipway_app::tenants::targets::{TargetError, TargetErrorClass, TenantTargets};
+use slipway_app::tenants::targets::{TargetError, TargetErrorClass, TenantExport, TenantTargets};
 use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::ids::{Revision, TenantProfileId};
 use slipway_core::tenants::profile::TenantProfile;
@@ -20,10 +20,11 @@ use slipway_core::tenants::task::{Found, Task};
 use slipway_core::tenants::tenant::Tenant;
 use slipway_core::tenants::waiting;
 use slipway_tenants::targets::{
-    Assignment, Fence, LostWork, NoJournal, Repair, Settings, Target, TenantNames, Work, open,
-    steps,
+    Assignment, Export, Fence, LostWork, NoJournal, Repair, Settings, Target, TenantNames, Work,
+    open, steps,
 };
 use slipway_tenants::{FailureClass, Job, StepError, Steps, redacted};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// How long a target is used before its reference is read again, so that a text that was
 /// replaced is found.
@@ -32,11 +33,15 @@ const FRESH: Duration = Duration::from_secs(300);
 /// How long a comparison may take.
 const DRIFT_LIMIT: Duration = Duration::from_secs(60);
 
+/// Copies that are read at the same time, in this process: each is a program or a second file.
+const EXPORTS: usize = 4;
+
 /// See the module. A clone shares the opened targets.
 #[derive(Debug, Clone)]
 pub(crate) struct Targets {
     stores: Stores,
     opened: Arc<Mutex<HashMap<TenantProfileId, Opened>>>,
+    exports: Arc<Semaphore>,
 }
 
 #[derive(Debug, Clone)]
@@ -49,7 +54,7 @@ struct Opened {
 
 impl Targets {
     pub(crate) fn new(stores: Stores) -> Self {
-        Self { stores, opened: Arc::default() }
+        Self { stores, opened: Arc::default(), exports: Arc::new(Semaphore::new(EXPORTS)) }
     }
 
     /// The five steps of every job.
@@ -137,6 +142,20 @@ fn of_step(error: &StepError) -> TargetError {
     TargetError { message: redacted(&error.message), class }
 }
 
+/// A copy with its place among those that are read at the same time.
+#[derive(Debug)]
+struct Reading {
+    export: Export,
+    _slot: OwnedSemaphorePermit,
+}
+
+#[async_trait]
+impl TenantExport for Reading {
+    async fn piece(&mut self) -> Result<Option<Vec<u8>>, TargetError> {
+        self.export.piece().await.map_err(|error| of_step(&error))
+    }
+}
+
 #[async_trait]
 impl TenantTargets for Targets {
     fn check(&self, settings: &Value) -> Result<(), Refusal> {
@@ -178,6 +197,25 @@ impl TenantTargets for Targets {
             Ok(None)
         };
         ran.await.map_err(|error: StepError| of_step(&error))
+    }
+
+    async fn export(
+        &self,
+        profile: &TenantProfile,
+        tenant: &Tenant,
+    ) -> Result<Box<dyn TenantExport>, TargetError> {
+        let slot = Arc::clone(&self.exports).try_acquire_owned().map_err(|_| {
+            let message =
+                format!("{EXPORTS} copies are being read; try again when one is complete");
+            TargetError { message, class: TargetErrorClass::Transient }
+        })?;
+        let begun = async {
+            let Opened { target, settings, .. } = self.open(profile).await?;
+            let names = TenantNames::of(&settings, &tenant.target_name)?;
+            target.export(&names).await
+        };
+        let export = begun.await.map_err(|error: StepError| of_step(&error))?;
+        Ok(Box::new(Reading { export, _slot: slot }))
     }
 
     async fn drift(

@@ -148,6 +148,7 @@ impl<'a> Request<'a> {
                         | "fleet"
                         | "freeze"
                         | "lists"
+                        | "tenants"
                 ) && matches!(quick, [] | [_])
                     && quick.iter().all(|word| word == "--quick") =>
             {
@@ -225,6 +226,7 @@ mod tests {
         assert_eq!(parse("bench fleet"), r#"Bench { arguments: ["fleet"] }"#);
         assert_eq!(parse("bench crossplane"), r#"Bench { arguments: ["crossplane"] }"#);
         assert_eq!(parse("bench broker --quick"), r#"Bench { arguments: ["broker", "--quick"] }"#);
+        assert_eq!(parse("bench tenants"), r#"Bench { arguments: ["tenants"] }"#);
         assert_eq!(parse("--help"), "Help");
         assert_eq!(parse("test --help"), "Help");
         assert_eq!(parse("test help"), r#"Test { filters: ["help"] }"#);

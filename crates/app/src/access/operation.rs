@@ -149,6 +149,7 @@ operations! {
     TenantRepair            Operator Project      "tenant.repair";
     TenantResume            Admin    Project      "tenant.resume";
     TenantDelete            Operator Project      "tenant.delete";
+    TenantExport            Admin    Project      "tenant.export";
 
     KeyShowOwn              Viewer   Shared       -;
     KeyRead                 Admin    Project      -;

@@ -9,6 +9,7 @@ pub mod provision;
 pub mod repair;
 pub mod resume;
 
+pub mod export;
 pub mod jobs;
 pub mod migrate;
 pub mod tasks;

@@ -46,6 +46,13 @@ pub trait TenantTargets: fmt::Debug + Send + Sync {
         task: Task,
     ) -> Result<Option<String>, TargetError>;
 
+    /// A copy of the tenant's data as it is now.
+    async fn export(
+        &self,
+        profile: &TenantProfile,
+        tenant: &Tenant,
+    ) -> Result<Box<dyn TenantExport>, TargetError>;
+
     /// How the target differs from what the profile says.
     async fn drift(
         &self,
@@ -53,6 +60,13 @@ pub trait TenantTargets: fmt::Debug + Send + Sync {
         tenant: &Tenant,
         deep: bool,
     ) -> Result<Value, TargetError>;
+}
+
+/// A copy that is being read. Dropped before its end it leaves nothing behind.
+#[async_trait]
+pub trait TenantExport: fmt::Debug + Send {
+    /// The next piece, `None` at the end of a complete copy.
+    async fn piece(&mut self) -> Result<Option<Vec<u8>>, TargetError>;
 }
 
 /// Has no targets, for tests that need none: every task succeeds.
@@ -78,7 +92,26 @@ impl TenantTargets for NoTargets {
         Ok((task == Task::Migrate).then(|| "1".to_owned()))
     }
 
+    async fn export(
+        &self,
+        _: &TenantProfile,
+        tenant: &Tenant,
+    ) -> Result<Box<dyn TenantExport>, TargetError> {
+        Ok(Box::new(OnePiece(Some(tenant.name.to_string().into_bytes()))))
+    }
+
     async fn drift(&self, _: &TenantProfile, _: &Tenant, _: bool) -> Result<Value, TargetError> {
         Ok(Value::Array(Vec::new()))
+    }
+}
+
+/// The copy of a tenant of [`NoTargets`]: its name.
+#[derive(Debug)]
+struct OnePiece(Option<Vec<u8>>);
+
+#[async_trait]
+impl TenantExport for OnePiece {
+    async fn piece(&mut self) -> Result<Option<Vec<u8>>, TargetError> {
+        Ok(self.0.take())
     }
 }

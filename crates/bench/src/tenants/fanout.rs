@@ -17,7 +17,7 @@ use slipway_core::ids::{RolloutId, TenantId};
 use slipway_core::rollouts::record::{MemberState, RolloutState, Strategy};
 use slipway_core::tenants::job::JobState;
 use slipway_core::tenants::tenant::Tenant;
-use slipway_tenants::targets::{self, Fence, LocalResolver, NoJournal, TenantNames, Work};
+use slipway_tenants::targets::{self, LocalResolver, NoJournal, TenantNames, Work};
 use slipway_testkit::postgres::Postgres;
 use sqlx::postgres::{PgPool, PgPoolOptions};
 
@@ -160,11 +160,15 @@ impl World {
         let settings = self.folders.parsed(PREFIX, 1)?;
         let failed = |error| anyhow::anyhow!("{error:?}");
         let target = targets::open(&settings, &LocalResolver).await.map_err(failed)?;
-        let began = Instant::now();
+        let mut all = Vec::new();
         for tenant in &tenants {
             let names = TenantNames::of(&settings, &tenant.target_name)?;
-            let fence = Fence { work: tenant.work, token: 0 };
-            let work = Work { names: &names, fence, lost: None, journal: &NoJournal };
+            let fence = target.fence(&names).await.map_err(failed)?;
+            all.push((names, fence.unwrap_or_default()));
+        }
+        let began = Instant::now();
+        for (names, fence) in &all {
+            let work = Work { names, fence: *fence, lost: None, journal: &NoJournal };
             target.migrate(&work).await.map_err(failed)?;
         }
         Ok(began.elapsed())

@@ -10,7 +10,7 @@ use serde_json::Value;
 use slipway_app::Context;
 use slipway_app::permits::Permits;
 use slipway_app::rollouts::run::Runner;
-use slipway_app::tenants::targets::{TargetError, TargetErrorClass, TenantTargets};
+use slipway_app::tenants::targets::{TargetError, TargetErrorClass, TenantExport, TenantTargets};
 use slipway_app::tenants::tasks::Tasks;
 use slipway_controller::driver::{Dependencies, Loop};
 use slipway_controller::relay::Relay;
@@ -163,6 +163,15 @@ impl TenantTargets for Targets {
         let fence = Fence { work: tenant.work, token: 0 };
         let work = Work { names: &names, fence, lost: None, journal: &NoJournal };
         Ok(target.migrate(&work).await.map_err(failed)?.version)
+    }
+
+    async fn export(
+        &self,
+        _: &TenantProfile,
+        _: &Tenant,
+    ) -> Result<Box<dyn TenantExport>, TargetError> {
+        let message = "nobody asks for a copy here".to_owned();
+        Err(TargetError { message, class: TargetErrorClass::Permanent })
     }
 
     async fn drift(&self, _: &TenantProfile, _: &Tenant, _: bool) -> Result<Value, TargetError> {

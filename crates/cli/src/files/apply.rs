@@ -1,5 +1,6 @@
 //! `slipway apply` and `slipway diff`.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -9,6 +10,7 @@ use slipway_core::files::fault::MOST_FAULTS;
 use slipway_wire::broker::Resource;
 use slipway_wire::files::{AppliedDocument, Apply, FileFault, PutFaults};
 use slipway_wire::problem::FieldError;
+use slipway_wire::tenants::Tenant;
 
 use super::changes::{self, Line};
 use super::folder::{Folder, Found};
@@ -18,6 +20,7 @@ use crate::client::Listing;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::session::Session;
+use crate::tenants::tenant::until_over;
 use crate::terminal::clean;
 use crate::wait::{Goal, wait_for};
 
@@ -252,7 +255,7 @@ fn counted(count: usize) -> String {
     if count == 1 { "1 fault".to_owned() } else { format!("{count} faults") }
 }
 
-/// Waits for every resource among the documents.
+/// Waits for every resource and every tenant among the documents.
 async fn wait(
     session: &mut Session<'_>,
     lines: &[Line],
@@ -260,13 +263,30 @@ async fn wait(
     arguments: &ApplyArguments,
 ) -> Result<(), Error> {
     let left = || arguments.wait.timeout.saturating_sub(begun.elapsed());
-    for line in lines.iter().filter(|line| line.object.kind == "Resource" && !line.is("refused")) {
-        let wanted = Listing::first(Some(1))
-            .with("project", line.object.project.clone().or(Some("default".to_owned())))
-            .with("handle", Some(line.object.name.clone()));
+    let applied = |kind: &'static str| {
+        let of_kind = move |line: &&Line| line.object.kind == kind && !line.is("refused");
+        lines.iter().filter(of_kind).map(|line| {
+            let project = line.object.project.clone().unwrap_or_else(|| "default".to_owned());
+            (project, line.object.name.clone())
+        })
+    };
+    for (project, handle) in applied("Resource") {
+        let wanted =
+            Listing::first(Some(1)).with("project", Some(project)).with("handle", Some(handle));
         let found = session.client.list::<Resource>(&["resources"], wanted).await?;
         if let Some(found) = found.items.first() {
             wait_for(&session.client, found, Goal::Ready, left(), session.terminal).await?;
+        }
+    }
+    let mut tenants: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for (project, name) in applied("Tenant") {
+        tenants.entry(project).or_default().insert(name);
+    }
+    for (project, names) in tenants {
+        let path = ["projects", &project, "tenants"];
+        let found = session.client.list::<Tenant>(&path, Listing::default()).await?;
+        for tenant in found.items.iter().filter(|tenant| names.contains(&tenant.name)) {
+            until_over(session, tenant, left()).await?;
         }
     }
     Ok(())

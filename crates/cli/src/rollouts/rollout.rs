@@ -1,5 +1,6 @@
 //! `slipway rollout …`: one change brought to many members, and `slipway blueprint upgrade`.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use clap::builder::PossibleValuesParser;
@@ -21,6 +22,13 @@ use crate::terminal::clean;
 
 /// How often a wait looks.
 const PACE: Duration = Duration::from_millis(500);
+
+/// Columns of a bar.
+const WIDTH: u64 = 20;
+
+/// Members in work that a line names, and failed ones that a wait names.
+const SHOWN: u32 = 3;
+const NAMED: u32 = 50;
 
 #[derive(Debug, Clone, Subcommand)]
 pub enum RolloutCommand {
@@ -313,10 +321,46 @@ pub(crate) async fn finish(
     }
 }
 
+/// Members of a state by name. A wait goes on without them.
+async fn members(session: &Session<'_>, id: &str, state: &str, most: u32) -> Vec<RolloutMember> {
+    let wanted = Listing::first(Some(most)).with("state", Some(state));
+    let found = session.client.list(&[Rollout::PATH, id, "members"], wanted).await;
+    found.map(|listed| listed.items).unwrap_or_default()
+}
+
+fn with_canary(member: &RolloutMember) -> String {
+    match member.wave {
+        0 => format!("{} (canary)", member.name),
+        _ => member.name.clone(),
+    }
+}
+
+/// The state, and how many members have which.
+fn counted(rollout: &Rollout) -> String {
+    let counts: Vec<_> =
+        rollout.progress.iter().map(|(state, count)| format!("{count} {state}")).collect();
+    clean(&format!("{}: {}", rollout.state, counts.join(", ")))
+}
+
+/// How many members are over, such as `[#####---------------] 25 %`.
+fn bar(progress: &BTreeMap<String, u64>) -> String {
+    let is_open = |state: &str| ["waiting", "changing", "reverting"].contains(&state);
+    let over: u64 =
+        progress.iter().filter(|(state, _)| !is_open(state)).map(|(_, count)| count).sum();
+    let all = progress.values().sum::<u64>().max(1);
+    let done = to_usize(over * WIDTH / all);
+    let rest = to_usize(WIDTH) - done;
+    format!("[{}{}] {} %", "#".repeat(done), "-".repeat(rest), over * 100 / all)
+}
+
+fn to_usize(count: u64) -> usize {
+    usize::try_from(count).unwrap_or(usize::MAX)
+}
+
 /// Waits until it ends or is paused.
 async fn wait(session: &mut Session<'_>, id: &str, limit: Duration) -> Result<Rollout, Error> {
     let begun = Instant::now();
-    let mut shown = String::new();
+    let (mut shown, mut named) = (String::new(), BTreeSet::new());
     loop {
         let rollout: Rollout = match session.client.get(&[Rollout::PATH, id]).await {
             Ok(rollout) => rollout,
@@ -327,12 +371,28 @@ async fn wait(session: &mut Session<'_>, id: &str, limit: Duration) -> Result<Ro
             }
             Err(error) => return Err(error),
         };
-        let counts: Vec<_> =
-            rollout.progress.iter().map(|(state, count)| format!("{count} {state}")).collect();
-        let state = format!("{}: {}", clean(&rollout.state), clean(&counts.join(", ")));
         let waited = begun.elapsed();
+        let failures = rollout.progress.get("failed").copied().unwrap_or_default();
+        if to_usize(failures.min(u64::from(NAMED))) > named.len() {
+            let failed = members(session, id, "failed", NAMED).await;
+            for member in failed.iter().filter(|member| named.insert(member.id.clone())) {
+                let why = member.message.as_deref().unwrap_or("no reason is known");
+                let line = clean(&format!("{} failed: {why}", with_canary(member)));
+                session.terminal.finish_live();
+                session.terminal.say(&format!("{:>6.1}s  {line}", waited.as_secs_f64()));
+            }
+        }
+        let state = counted(&rollout);
         if session.terminal.traits().redraws {
-            session.terminal.redraw(&format!("{}s  {state}", waited.as_secs()));
+            let changing = members(session, id, "changing", SHOWN).await;
+            let names: Vec<_> = changing.iter().map(with_canary).collect();
+            let line = format!(
+                "{}s  {} {state}  {}",
+                waited.as_secs(),
+                bar(&rollout.progress),
+                names.join(", ")
+            );
+            session.terminal.redraw(&clean(&line));
         } else if state != shown {
             session.terminal.say(&format!("{:>6.1}s  {state}", waited.as_secs_f64()));
             shown = state;
@@ -351,5 +411,23 @@ async fn wait(session: &mut Session<'_>, id: &str, limit: Duration) -> Result<Ro
             });
         }
         tokio::time::sleep(PACE.min(limit - waited)).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bar_shows_what_is_over() {
+        let of = |counts: &[(&str, u64)]| {
+            let progress = counts.iter().map(|(state, count)| ((*state).to_owned(), *count));
+            bar(&progress.collect())
+        };
+        assert_eq!(of(&[]), "[--------------------] 0 %");
+        let some = [("changing", 3), ("failed", 1), ("healthy", 4), ("waiting", 12)];
+        assert_eq!(of(&some), "[#####---------------] 25 %");
+        assert_eq!(of(&[("waiting", 1), ("healthy", 999)]), "[###################-] 99 %");
+        assert_eq!(of(&[("gone", 1), ("healthy", 2)]), "[####################] 100 %");
     }
 }

@@ -1,5 +1,6 @@
 //! `slipway tenant …`: databases of customers.
 
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use clap::builder::PossibleValuesParser;
@@ -27,6 +28,7 @@ use crate::output::{optional_time, or_dash, time, yes_no};
 use crate::rollouts::rollout;
 use crate::session::Session;
 use crate::tenants::demo::TenantDemoArguments;
+use crate::tenants::export;
 use crate::terminal::clean;
 
 /// How often a wait asks.
@@ -100,9 +102,30 @@ pub enum TenantCommand {
         #[arg(long)]
         deep: bool,
     },
+    /// Copy the data of a tenant into a file, also while it is decommissioned
+    ///
+    /// The file is an archive for `pg_restore`, or a database of SQLite. It has the data of one
+    /// moment; what an application writes later is not in it.
+    Export {
+        /// Its name, its id or the beginning of it
+        #[arg(value_name = "NAME", add = complete::names(""))]
+        reference: String,
+        /// Where to; only its owner can read it
+        #[arg(long, value_name = "FILE")]
+        file: PathBuf,
+        /// Replace the file if there is one
+        #[arg(long)]
+        force: bool,
+    },
     /// Close a tenant, keep its data for the retention, then destroy it
     #[command(visible_alias = "delete")]
-    Decommission(NamedDeleteArguments),
+    Decommission {
+        #[command(flatten)]
+        arguments: NamedDeleteArguments,
+        /// Before, copy its data into this file; if that fails, nothing is deleted
+        #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+        export: Option<PathBuf>,
+    },
     /// Bring a decommissioned tenant back as it was
     Restore {
         /// Its name, its id or the beginning of it
@@ -223,7 +246,9 @@ pub(crate) const EXAMPLES: &[&str] = &[
     "slipway tenant resume acme --reason looked --yes",
     "slipway tenant migrate files --canary 2 --parallel 10 --wait",
     "slipway tenant drift acme --deep",
+    "slipway tenant export acme --file acme.dump",
     "slipway tenant decommission acme --grace 24h --reason moved --yes",
+    "slipway tenant decommission acme --export acme.dump --yes",
     "slipway tenant restore acme",
     "slipway tenant demo",
     "slipway tenant demo --timeout 120s",
@@ -441,7 +466,20 @@ pub(crate) async fn run(session: &mut Session<'_>, command: TenantCommand) -> Re
             session.show_all(&drift.differences, "difference");
             if drift.differences.is_empty() { Ok(()) } else { Err(Error::Differs) }
         }
-        TenantCommand::Decommission(arguments) => {
+        TenantCommand::Export { reference, file, force } => {
+            let tenant = with_deleted(session, &reference).await?;
+            export::export(session, &tenant, &file, force).await
+        }
+        TenantCommand::Decommission { arguments, export: None } => {
+            session.delete::<Tenant>("the tenant", arguments).await
+        }
+        TenantCommand::Decommission { arguments, export: Some(file) } => {
+            let found = session.client.get(&[Tenant::PATH, &arguments.reference]).await;
+            let ignored = arguments.deletion.ignore_not_found;
+            let Some(tenant) = session.unless_ignored::<Tenant>(found, ignored)? else {
+                return Ok(());
+            };
+            export::export(session, &tenant, &file, false).await?;
             session.delete::<Tenant>("the tenant", arguments).await
         }
         TenantCommand::Restore { reference, rename, reason } => {
@@ -464,16 +502,23 @@ async fn with_deleted(session: &Session<'_>, reference: &str) -> Result<Tenant, 
     session.client.get_where(&[Tenant::PATH, reference], wanted).await
 }
 
-/// Shows it, or waits until its job is over.
+/// Shows it, after its job is over if that is waited for.
 async fn finish(
     session: &mut Session<'_>,
     tenant: Tenant,
     WaitArguments { wait, timeout }: WaitArguments,
 ) -> Result<(), Error> {
-    if !wait {
-        session.show_details(&tenant);
-        return Ok(());
-    }
+    let shown = if wait { until_over(session, &tenant, timeout).await? } else { tenant };
+    session.show_details(&shown);
+    Ok(())
+}
+
+/// Waits until its job is over; one that failed is an error.
+pub(crate) async fn until_over(
+    session: &mut Session<'_>,
+    tenant: &Tenant,
+    timeout: Duration,
+) -> Result<Tenant, Error> {
     let begun = Instant::now();
     let mut shown = String::new();
     loop {
@@ -498,8 +543,7 @@ async fn finish(
         if ["ready", "failed"].contains(&state.as_str()) {
             session.terminal.finish_live();
             if state == "ready" {
-                session.show_details(&found);
-                return Ok(());
+                return Ok(found);
             }
             let job: TenantJob = session.client.get(&["tenant-jobs", &found.job_id]).await?;
             let error = job.history.iter().rev().find_map(|line| line.error.clone());

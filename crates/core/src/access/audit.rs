@@ -135,6 +135,7 @@ pub const VERBS: &[&str] = &[
     "tenant.close",
     "tenant.delete",
     "tenant.destroy",
+    "tenant.export",
     "tenant.migrate",
     "tenant.provision",
     "tenant.reopen",

@@ -6,6 +6,7 @@
 
 pub mod blockers;
 pub mod event;
+pub mod export;
 pub mod job;
 pub mod profile;
 pub mod task;

@@ -1,11 +1,16 @@
 //! Tenants and their jobs.
 
 use axum::Json;
-use axum::http::StatusCode;
+use axum::body::Bytes;
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderName, StatusCode};
+use axum::response::IntoResponse as _;
+use futures::stream;
 use slipway_app::ports::Listed;
 use slipway_app::ports::store::Page;
 use slipway_app::tenants::provision::{self, ListTenants};
-use slipway_app::tenants::{jobs, repair, resume};
+use slipway_app::tenants::targets::TargetError;
+use slipway_app::tenants::{export, jobs, repair, resume};
 use slipway_core::catalog::project::Project;
 use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::ids::{TenantId, TenantJobId};
@@ -170,6 +175,27 @@ pub(super) async fn job_list(call: Call, Id(id): Id<TenantId>) -> Answered {
 pub(super) async fn job_get(call: Call, Segments([job]): Segments<1>) -> Untagged<TenantJob> {
     let (job, _) = jobs::fetch(&call.context, &call.caller, &job).await?;
     Ok(Json(call.named(job_document(&job)).await?))
+}
+
+/// One piece is in memory at a time. If the copy fails in the middle, the connection breaks off, so
+/// that nobody takes a part for the whole.
+pub(super) async fn export(
+    call: Call,
+    Id(id): Id<TenantId>,
+    IfMatch(expected): IfMatch,
+) -> Answered {
+    let export = export::export(&call.context, &call.caller, id, expected).await?;
+    let pieces = stream::try_unfold(export, |mut export| async {
+        let piece = export.piece().await.inspect_err(|error| {
+            tracing::warn!(%error, "a copy of a tenant breaks off");
+        })?;
+        Ok::<_, TargetError>(piece.map(|piece| (Bytes::from(piece), export)))
+    });
+    let headers = [
+        (CONTENT_TYPE, "application/octet-stream"),
+        (HeaderName::from_static("x-accel-buffering"), "no"),
+    ];
+    Ok((headers, axum::body::Body::from_stream(pieces)).into_response())
 }
 
 pub(super) async fn drift(call: Call, Id(id): Id<TenantId>) -> Untagged<TenantDrift> {

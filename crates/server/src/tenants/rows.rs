@@ -48,6 +48,8 @@ pub(crate) fn rows() -> Vec<Route> {
             .body::<RepairTenant>().one::<Tenant>().statuses(&[202]).conditional(),
         post  ("/tenants/{id}/resume",       TenantResume,        handlers::resume,                       "Let a tenant go on that waits for a person, for instance after a restored database")
             .body::<ResumeTenant>().one::<Tenant>().statuses(&[202]).conditional(),
+        post  ("/tenants/{id}/export",       TenantExport,        handlers::export,                       "Copy the data of a tenant: an archive of pg_dump, or a database file of SQLite")
+            .stream("application/octet-stream").conditional(),
         get   ("/tenants/{id}/drift",        TenantRead,          handlers::drift,                        "Compare the target of a tenant with its profile")
             .one::<TenantDrift>().query(&["deep"]),
         get   ("/tenants/{id}/jobs",         TenantRead,          handlers::job_list,                     "List the jobs of a tenant, the oldest first")

@@ -253,6 +253,7 @@ async fn rows_are_audited_by_their_verb() {
     let second = r#"{"name":"second","profile":"files"}"#;
     let second = id(&ask("POST", "/projects/p/tenants", second).await);
     tenants::ready(&world, &second).await;
+    ask("POST", &format!("/tenants/{second}/export"), "").await;
     let repair = r#"{"version":"3","found":"applied"}"#;
     ask("POST", &format!("/tenants/{second}/repair"), repair).await;
     tenants::stuck(&world, &second).await;

@@ -342,6 +342,27 @@ async fn what_somebody_found_out_about_a_migration_goes_to_one_or_to_many() {
     assert_eq!((&one["repaired"], &one["refused"]), (&json!(["globex"]), &json!([])), "{one}");
 }
 
+/// The data of a tenant leaves the control plane only for an admin, and the audit has it.
+#[tokio::test]
+async fn only_admins_copy_a_tenant_and_each_copy_is_audited() {
+    let world = World::new().await;
+    profile(&world).await;
+    let acme = provision(&world, "acme").await;
+    let export = format!("/api/v1/tenants/{acme}/export");
+    world.post(&export, "").await.refused(409, "tenant_busy");
+    ready(&world, &acme).await;
+    let operator = key(&world, "operator", None).await;
+    world.ask("POST", &export, &operator, "").await.refused(403, "forbidden");
+    for _ in 0..2 {
+        let copy = world.post(&export, "").await;
+        assert_eq!((copy.status.as_u16(), copy.text.as_str()), (200, "acme"), "{copy:?}");
+    }
+    let audit = world.get(&format!("/api/v1/audit?id={acme}&verb=tenant.export")).await.json();
+    assert_eq!(audit.as_array().map(Vec::len), Some(2), "{audit}");
+    let other = "/api/v1/tenants/0199a000-0000-7000-8000-000000000000/export";
+    world.post(other, "").await.refused(404, "tenant_not_found");
+}
+
 /// A deep comparison builds something on the target.
 #[tokio::test]
 async fn only_operators_compare_deeply_and_not_during_a_freeze() {

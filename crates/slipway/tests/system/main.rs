@@ -46,6 +46,8 @@ mod status;
 mod stopping;
 mod telemetry;
 mod tenants;
+mod tenants_exported;
 mod tenants_restored;
+mod tenants_waited;
 mod tls;
 mod wrong_inputs;

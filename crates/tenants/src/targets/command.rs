@@ -113,13 +113,13 @@ pub(crate) async fn run(
 
 /// A child whose whole group is killed when this is dropped, also with the future of a step
 /// that lost its lease.
-struct Group {
-    child: Child,
+pub(crate) struct Group {
+    pub(crate) child: Child,
     group: Option<Pid>,
 }
 
 impl Group {
-    fn of(child: Child) -> Self {
+    pub(crate) fn of(child: Child) -> Self {
         let id = child.id().and_then(|id| i32::try_from(id).ok());
         Self { group: id.and_then(Pid::from_raw), child }
     }
@@ -137,10 +137,10 @@ impl Drop for Group {
 
 /// The first bytes of an output.
 #[derive(Default)]
-struct Output(Vec<u8>);
+pub(crate) struct Output(Vec<u8>);
 
 impl Output {
-    async fn read(&mut self, from: Option<impl AsyncRead + Unpin>) {
+    pub(crate) async fn read(&mut self, from: Option<impl AsyncRead + Unpin>) {
         let Some(mut from) = from else { return };
         let mut part = vec![0; 16 * 1_024];
         while let Ok(length @ 1..) = from.read(&mut part).await {
@@ -154,7 +154,7 @@ impl Output {
     }
 
     /// The last of it, without secrets.
-    fn end(&self) -> String {
+    pub(crate) fn end(&self) -> String {
         // Redacted before it is cut: half of a secret would not be found.
         let text = crate::redacted(String::from_utf8_lossy(&self.0).trim());
         let start = text.len().saturating_sub(SHOWN);

@@ -78,6 +78,7 @@ mod names;
 mod plan;
 
 mod command;
+mod export;
 mod files;
 mod password;
 mod secret;
@@ -92,6 +93,7 @@ mod sqlite;
 
 mod steps;
 
+pub use export::{Export, ExportFormat};
 pub use names::{NameError, TenantNames};
 pub use secret::{LocalResolver, Resolve, Secret};
 pub use settings::{CommandStep, Engine, Fault, KvReference, Reference, SecretSink, Settings};

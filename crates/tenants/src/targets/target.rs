@@ -7,6 +7,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
+use super::export::Export;
 use super::names::TenantNames;
 use super::postgres::PostgresTarget;
 use super::secret::Resolve;
@@ -201,6 +202,9 @@ pub trait Target: fmt::Debug + Send + Sync {
     /// Compares the tenant with the folders and with the model; `deep` also with a tenant that
     /// is built for it and removed again.
     async fn drift(&self, names: &TenantNames, deep: bool) -> Result<Drift, StepError>;
+
+    /// A copy of the tenant's data as it is now, open or closed. Reading it changes nothing.
+    async fn export(&self, names: &TenantNames) -> Result<Export, StepError>;
 
     /// The highest fence that the target has seen for this tenant.
     async fn fence(&self, names: &TenantNames) -> Result<Option<Fence>, StepError>;

@@ -2,7 +2,8 @@
 //!
 //! The provisioner needs `LOGIN CREATEROLE` and `CREATE` on the database; it need not be a
 //! superuser. [`connections`] has its sessions, [`ledger`] what belongs to whom and the fence,
-//! [`schema`] makes a tenant, [`migrate`] changes it, [`remove`] ends it, [`drift`] compares it.
+//! [`schema`] makes a tenant, [`migrate`] changes it, [`remove`] ends it, [`drift`] compares it,
+//! [`export`] copies it.
 
 /// Reads a struct from the columns that are named like its fields.
 macro_rules! from_row {
@@ -22,6 +23,7 @@ mod connections;
 mod ledger;
 
 mod drift;
+mod export;
 mod migrate;
 mod remove;
 mod schema;

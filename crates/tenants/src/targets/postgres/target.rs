@@ -6,6 +6,7 @@ use tokio::sync::OnceCell;
 use super::connections::{Connections, Session};
 use super::ledger;
 use crate::StepError;
+use crate::targets::export::Export;
 use crate::targets::failure::Failure;
 use crate::targets::names::TenantNames;
 use crate::targets::secret::Secret;
@@ -17,6 +18,8 @@ use crate::targets::target::{Drift, Fence, Migrated, Repair, Target, Work};
 #[derive(Debug)]
 pub(crate) struct PostgresTarget {
     pub(super) settings: Settings,
+    /// For programs of PostgreSQL.
+    pub(super) dsn: Secret,
     connections: Connections,
     pub(super) sink: Option<Sink>,
     prepared: OnceCell<()>,
@@ -26,7 +29,8 @@ impl PostgresTarget {
     pub(crate) fn new(settings: &Settings, dsn: &Secret) -> Result<Self, StepError> {
         let connections = Connections::new(dsn, settings)?;
         let sink = settings.secrets.clone().map(|sink| Sink::new(sink, connections.server()));
-        Ok(Self { settings: settings.clone(), connections, sink, prepared: OnceCell::new() })
+        let (settings, dsn) = (settings.clone(), dsn.clone());
+        Ok(Self { settings, dsn, connections, sink, prepared: OnceCell::new() })
     }
 
     /// A session on a database that has a ledger.
@@ -82,6 +86,10 @@ impl Target for PostgresTarget {
 
     async fn drift(&self, names: &TenantNames, deep: bool) -> Result<Drift, StepError> {
         Ok(self.compare(names, deep).await?)
+    }
+
+    async fn export(&self, names: &TenantNames) -> Result<Export, StepError> {
+        Ok(self.dump(names).await?)
     }
 
     async fn fence(&self, names: &TenantNames) -> Result<Option<Fence>, StepError> {

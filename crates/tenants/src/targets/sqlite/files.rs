@@ -25,6 +25,7 @@ use sqlx::{ConnectOptions as _, Connection as _, SqliteConnection};
 
 use super::{SqliteTarget, migrate};
 use crate::StepError;
+use crate::targets::export::Export;
 use crate::targets::failure::{Failure, fenced};
 use crate::targets::files;
 use crate::targets::names::{self, TenantNames};
@@ -166,7 +167,8 @@ impl SqliteTarget {
             let new = self.folder.join(format!(".{}.new", names.file()));
             // The database first: what is beside it means nothing without it.
             let ends = ["", "-wal", "-shm", "-journal"];
-            let paths = [&path, &closed, &new];
+            let copy = self.copy_path(names);
+            let paths = [&path, &closed, &new, &copy];
             let paths: Vec<_> =
                 paths.iter().flat_map(|path| ends.iter().map(|end| beside(path, end))).collect();
             let folders = [self.folder.clone(), self.folder.join(CLOSED)];
@@ -211,6 +213,39 @@ impl SqliteTarget {
         must_exist(&closed, work.names)?;
         locked.write(work, true).await?;
         locked.move_file(&closed, &path).await
+    }
+
+    /// Copies the file, open or closed, into one without a name.
+    pub(super) async fn copy_file(&self, names: &TenantNames) -> Result<Export, Failure> {
+        let locked = self.lock(names).await?;
+        let closed = self.closed_path(names);
+        let (path, mode) = match closed.exists() && !self.path(names).exists() {
+            true => (closed, SqliteJournalMode::Delete),
+            false => (self.path(names), SqliteJournalMode::Wal),
+        };
+        must_exist(&path, names)?;
+        if !locked.is_of(names) {
+            let problem = format!("{} is not known as tenant {}'s", path.display(), names.tenant());
+            return Err(Failure::permanent(problem));
+        }
+        // One name will do: whoever copies has the lock. One that is there is of a dead copy.
+        let copy = self.copy_path(names);
+        files::remove(&copy).map_err(|error| io(&copy, &error))?;
+        files::create_private(&copy).map_err(|error| io(&copy, &error))?;
+        let copied = async {
+            let mut connection = self.connect(&path, mode).await?;
+            let into = copy.to_string_lossy().into_owned();
+            sqlx::query("VACUUM INTO $1").bind(into).execute(&mut connection).await?;
+            connection.close().await?;
+            File::open(&copy).map_err(|error| io(&copy, &error))
+        };
+        let copied: Result<_, Failure> = copied.await;
+        files::remove(&copy).map_err(|error| io(&copy, &error))?;
+        Ok(Export::of_file(copied?))
+    }
+
+    fn copy_path(&self, names: &TenantNames) -> PathBuf {
+        self.folder.join(format!(".{}.copy", names.file()))
     }
 
     pub(super) async fn highest_fence(

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use async_trait::async_trait;
 
 use crate::StepError;
+use crate::targets::export::Export;
 use crate::targets::names::TenantNames;
 use crate::targets::secret::Secret;
 use crate::targets::settings::Settings;
@@ -73,6 +74,10 @@ impl Target for SqliteTarget {
 
     async fn drift(&self, names: &TenantNames, deep: bool) -> Result<Drift, StepError> {
         Ok(self.compare(names, deep).await?)
+    }
+
+    async fn export(&self, names: &TenantNames) -> Result<Export, StepError> {
+        Ok(self.copy_file(names).await?)
     }
 
     async fn fence(&self, names: &TenantNames) -> Result<Option<Fence>, StepError> {

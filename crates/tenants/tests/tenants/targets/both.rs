@@ -9,7 +9,7 @@ use sqlx::{Connection as _, SqliteConnection};
 
 use super::site::{Notes, Site, sites, sqlite, work};
 
-async fn made(site: &Site, tenant: &str) -> Notes {
+pub(super) async fn made(site: &Site, tenant: &str) -> Notes {
     let (target, names, notes) = (site.target().await, site.names(tenant), Notes::default());
     let work = work(&names, (1, 1), &notes);
     target.create_schema(&work).await.expect("a schema");
