@@ -6,7 +6,7 @@ use crate::control_plane::ControlPlane;
 use crate::tenants::{made, profile};
 use crate::tenants_exported::{done, refused};
 
-fn tenant(name: &str) -> String {
+fn document(name: &str) -> String {
     let (version, metadata) = ("apiVersion: slipway.dev/v1", format!("{{ name: {name} }}"));
     format!("{version}\nkind: Tenant\nmetadata: {metadata}\nspec: {{ profile: files }}\n---\n")
 }
@@ -23,7 +23,7 @@ async fn waits_are_for_every_tenant_and_name_the_one_that_failed() {
     let body = json!({ "name": "files", "settings": settings });
     made(&plane, "/api/v1/tenant-profiles", &body).await;
     let names = ["acme", "globex", "initech"];
-    std::fs::write(folder.join("tenants.yaml"), names.map(tenant).concat()).unwrap();
+    std::fs::write(folder.join("tenants.yaml"), names.map(document).concat()).unwrap();
     done(&plane, folder, "apply -f tenants.yaml --wait");
     let found = plane.get("/api/v1/tenants").await;
     let states: Vec<_> = found.as_array().unwrap().iter().map(|one| &one["state"]).collect();
