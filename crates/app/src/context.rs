@@ -13,6 +13,7 @@ use tokio::sync::Notify;
 
 use crate::ports::{Clock, Entropy, Meter, Stores, TemplateRenderer};
 use crate::tenants::targets::TenantTargets;
+use crate::topology::inventory::Inventories;
 
 #[derive(Debug, Clone)]
 pub struct Context {
@@ -24,6 +25,8 @@ pub struct Context {
     pub templates: Arc<dyn TemplateRenderer>,
     /// Where tenants live.
     pub tenants: Arc<dyn TenantTargets>,
+    /// What providers list of the servers of workspaces.
+    pub inventories: Inventories,
     pub settings: Settings,
 }
 
@@ -68,6 +71,10 @@ pub struct Wakes {
     pub offers: Arc<Notify>,
     /// Resources were observed or changed: a member of a roll-out may be healthy by now.
     pub ticked: Arc<Notify>,
+    /// A workspace may have too few or too many servers.
+    pub workspaces: Arc<Notify>,
+    /// Resources were observed or changed: a server may be Ready by now.
+    pub servers: Arc<Notify>,
     /// A job of a tenant is due.
     pub tenant_jobs: Arc<Notify>,
     /// A task of a tenant is due.

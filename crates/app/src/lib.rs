@@ -27,6 +27,7 @@ pub mod operations;
 pub mod placement;
 pub mod rollouts;
 pub mod tenants;
+pub mod topology;
 
 #[cfg(feature = "testing")]
 pub mod testing;

@@ -22,6 +22,7 @@ use crate::placement::cluster;
 use crate::rollouts::rollout;
 use crate::session::Session;
 use crate::tenants::{profile, tenant};
+use crate::topology::{server, workspace};
 use crate::wait_command;
 
 /// The commands of the client, noun first.
@@ -78,6 +79,12 @@ pub enum Command {
     /// Where tenants live, and how they are made: create, list, get, update, delete
     #[command(subcommand, after_help = EXIT_CODES)]
     TenantProfile(profile::ProfileCommand),
+    /// Servers that are declared and taken down together: list, get, teardown, delete, pause, resume, cancel, demo
+    #[command(subcommand, after_help = EXIT_CODES)]
+    Workspace(workspace::WorkspaceCommand),
+    /// Machines of workspaces: list, get, scale-up, scale-down, replace, mark, delete
+    #[command(subcommand, after_help = EXIT_CODES)]
+    Server(server::ServerCommand),
     /// Make everything agree with files, in order; what agrees already is left alone
     #[command(after_help = EXIT_CODES)]
     Apply(apply::ApplyArguments),
@@ -181,6 +188,8 @@ pub(crate) const EXAMPLES: &[&[&str]] = &[
     fleet::EXAMPLES,
     tenant::EXAMPLES,
     profile::EXAMPLES,
+    workspace::EXAMPLES,
+    server::EXAMPLES,
     event::EXAMPLES,
     record::EXAMPLES,
     brake::EXAMPLES,
@@ -224,6 +233,8 @@ impl Command {
             Self::Target(command) => Box::pin(target::run(session, command)).await,
             Self::Tenant(command) => Box::pin(tenant::run(session, command)).await,
             Self::TenantProfile(command) => profile::run(session, command).await,
+            Self::Workspace(command) => Box::pin(workspace::run(session, command)).await,
+            Self::Server(command) => Box::pin(server::run(session, command)).await,
             Self::Apply(arguments) => Box::pin(apply::run(session, arguments)).await,
             Self::Diff(arguments) => Box::pin(apply::diff(session, arguments)).await,
             Self::Get(arguments) => get::run(session, arguments).await,

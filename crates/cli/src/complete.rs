@@ -21,7 +21,7 @@ const LIMIT: Duration = Duration::from_millis(300);
 const MOST: u32 = 500;
 
 /// By the noun of a command: the list that has the names, and their field.
-const LISTS: [(&str, &str, &str); 13] = [
+const LISTS: [(&str, &str, &str); 15] = [
     ("resource", "resources", "handle"),
     ("project", "projects", "name"),
     ("cloud", "clouds", "name"),
@@ -35,10 +35,13 @@ const LISTS: [(&str, &str, &str); 13] = [
     ("stack", "stacks", "name"),
     ("template", "templates", "name"),
     ("agent", "agents", "name"),
+    ("workspace", "workspaces", "name"),
+    ("server", "servers", "name"),
 ];
 
 /// Those of one project, if the line or the context names one.
-const IN_PROJECT: [&str; 5] = ["resource", "generator", "stack", "template", "agent"];
+const IN_PROJECT: [&str; 7] =
+    ["resource", "generator", "stack", "template", "agent", "workspace", "server"];
 
 /// The names of what this kind has; for the kind of the command if it is empty.
 pub(crate) fn names(kind: &'static str) -> ArgValueCandidates {

@@ -44,6 +44,11 @@ pub enum Error {
     TenantFailed { name: String, reason: String },
     #[error("tenant `{name}` is still {state} after {waited:?}; the server goes on with it")]
     TenantUnfinished { name: String, state: String, waited: Duration },
+    #[error("{what} is still {state} after {waited:?}; the server goes on with it")]
+    Unfinished { what: String, state: String, waited: Duration, see: String },
+    /// Somebody ended what was waited for.
+    #[error("{what} was {state}")]
+    Ended { what: String, state: String },
     /// The command succeeded; only its result could not be written.
     #[error("the result cannot be written: {0}")]
     Output(std::io::Error),
@@ -101,6 +106,7 @@ impl Error {
             Self::TimedOut { .. }
             | Self::RolloutUnfinished { .. }
             | Self::TenantUnfinished { .. }
+            | Self::Unfinished { .. }
             | Self::Unsettled { .. } => Exit::TimedOut,
             Self::EndedInFailed { .. }
             | Self::RolloutStopped { .. }
@@ -108,6 +114,7 @@ impl Error {
             Self::Unreadable { .. }
             | Self::Declined
             | Self::BeingDeleted { .. }
+            | Self::Ended { .. }
             | Self::Output(_)
             | Self::Demo(_)
             | Self::InContext { .. }
@@ -137,10 +144,12 @@ impl Error {
             Self::TimedOut { .. }
             | Self::RolloutUnfinished { .. }
             | Self::TenantUnfinished { .. }
+            | Self::Unfinished { .. }
             | Self::Unsettled { .. } => "timed_out",
             Self::EndedInFailed { .. } | Self::TenantFailed { .. } => "ended_in_failed",
             Self::RolloutStopped { .. } => "rollout_stopped",
             Self::BeingDeleted { .. } => "being_deleted",
+            Self::Ended { .. } => "ended",
             Self::Output(_) => "output_failed",
             Self::Faults { code, .. } => code,
             Self::Demo(_) => "demo_failed",
@@ -180,6 +189,7 @@ impl Error {
             Self::TenantFailed { name, .. } | Self::TenantUnfinished { name, .. } => {
                 Some(format!("see why: slipway tenant explain {name}"))
             }
+            Self::Unfinished { see, .. } => Some(format!("see why: slipway {see}")),
             Self::Unsettled { .. } => Some("see which: slipway status".to_owned()),
             Self::Unreadable { .. } => {
                 Some("is this a Slipway server, and of a version that this client knows?".to_owned())

@@ -25,6 +25,7 @@ mod operations;
 mod placement;
 mod rollouts;
 mod tenants;
+mod topology;
 
 mod context;
 mod demo;

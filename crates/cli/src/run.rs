@@ -16,6 +16,8 @@ use crate::session::Session;
 use crate::tenants::demo as tenant_demo;
 use crate::tenants::tenant::TenantCommand;
 use crate::terminal::Terminal;
+use crate::topology::demo as workspace_demo;
+use crate::topology::workspace::WorkspaceCommand;
 
 /// Runs one command on the streams of this process.
 pub async fn run(command: Command, options: ClientOptions, renderers: Renderers) -> ExitCode {
@@ -41,6 +43,10 @@ pub async fn run_on(
         Command::Tenant(TenantCommand::Demo(arguments)) => {
             let output = options.output;
             Box::pin(tenant_demo::run(&arguments, output, renderers, terminal)).await
+        }
+        Command::Workspace(WorkspaceCommand::Demo(arguments)) => {
+            let output = options.output;
+            Box::pin(workspace_demo::run(&arguments, output, terminal)).await
         }
         Command::Sample => {
             sample::run(terminal);

@@ -64,7 +64,7 @@ pub(crate) async fn reference(client: &Client, error: Error, given: &str) -> Err
 }
 
 /// By the code of the refusal: the list that has the names, and their field.
-const NAMES: [(&str, (&str, &str)); 9] = [
+const NAMES: [(&str, (&str, &str)); 10] = [
     ("blueprint_not_found", ("blueprints", "slug")),
     ("project_not_found", ("projects", "name")),
     ("credential_not_found", ("credentials", "name")),
@@ -74,4 +74,5 @@ const NAMES: [(&str, (&str, &str)); 9] = [
     ("stack_not_found", ("stacks", "name")),
     ("template_not_found", ("templates", "name")),
     ("agent_not_found", ("agents", "name")),
+    ("workspace_not_found", ("workspaces", "name")),
 ];

@@ -68,7 +68,7 @@ impl Condition {
 }
 
 /// The kinds that can be waited for, and the first segment of their paths.
-const KINDS: [(&str, &str); 11] = [
+const KINDS: [(&str, &str); 12] = [
     ("resource", "resources"),
     ("project", "projects"),
     ("cluster", "clusters"),
@@ -80,6 +80,7 @@ const KINDS: [(&str, &str); 11] = [
     ("stack", "stacks"),
     ("template", "templates"),
     ("agent", "agents"),
+    ("workspace", "workspaces"),
 ];
 
 /// One thing that is waited for.

@@ -16,6 +16,8 @@ pub type DeletionLoop = PassLoop<Runner>;
 
 /// While members are being taken down.
 const WAITING: Duration = Duration::from_secs(1);
+/// The same for servers, each of which may let others go.
+const SERVERS: Duration = Duration::from_millis(250);
 /// While a mode withholds everything, or a refusal has to be resolved by a person.
 const REFUSED: Duration = Duration::from_secs(10);
 /// The longest time between two passes. Requests and the end of a grace come sooner.
@@ -32,13 +34,15 @@ impl Pass for Runner {
     }
 
     async fn pass(&self) -> Result<Duration, Error> {
-        let Passed { advanced, refused, withheld, waiting, purged } = Self::pass(self).await?;
+        let Passed { advanced, refused, withheld, waiting, purged, servers } =
+            Self::pass(self).await?;
         if advanced > 0 || purged > 0 {
             return Ok(Duration::ZERO);
         }
         let next = self.context().stores.deletion.deletion_next_due().await?;
         let next = next.filter(|_| refused == 0 && !withheld).unwrap_or(INTERVAL);
         let soonest = match (waiting, withheld || refused > 0) {
+            (true, _) if servers => SERVERS,
             (true, _) => WAITING,
             (false, true) => REFUSED,
             (false, false) => INTERVAL,

@@ -4,7 +4,7 @@
 //! resources of one partition, [`placement`] maintains what projects share on
 //! management clusters, [`relay`] numbers events, [`subscribers`] delivers them
 //! to the sinks of this process, [`retention`] removes what was kept long
-//! enough, [`tenants`] makes tenants, [`deletions`] begins deletions and ends those of projects, [`orphans`] scans
+//! enough, [`tenants`] makes tenants, [`workspaces`] keeps the servers of workspaces at their number, [`deletions`] begins deletions and ends those of projects, [`orphans`] scans
 //! for leaks, [`heartbeat`] shows that this replica
 //! is alive and recognises a restored database; [`readiness`] judges whether they
 //! keep up. Loops that work at an interval
@@ -29,6 +29,7 @@ pub mod status;
 pub mod subscribers;
 pub mod tenants;
 pub mod watches;
+pub mod workspaces;
 
 pub use clock_watch::watch_clock;
 pub use driver::{Pacing, Shutdown, drive};

@@ -43,6 +43,10 @@ closed_set!(
         TenantWaiting => "tenant_waiting",
         TenantStepFailing => "tenant_step_failing",
         TenantTaskFailing => "tenant_task_failing",
+        /// Of a server: its workspace says what comes first.
+        WaitingForDependency => "waiting_for_dependency",
+        /// Of a workspace: a step of its loop is refused.
+        WorkspaceBlocked => "workspace_blocked",
     }
 );
 
@@ -141,7 +145,9 @@ impl BlockerCode {
             | Self::NodeNotDraining
             | Self::MachineNotConfirmedGone
             | Self::DeletionRefused
-            | Self::PurgeWithheld => "operator",
+            | Self::PurgeWithheld
+            | Self::WaitingForDependency
+            | Self::WorkspaceBlocked => "operator",
         }
     }
 
@@ -324,6 +330,16 @@ impl BlockerCode {
                     role: "admin",
                 },
             ],
+            Self::WaitingForDependency => &[Remedy {
+                action: "nothing: it goes on by itself once every server that its group depends on is Ready; see why those are not",
+                command: Some("slipway server list --workspace <workspace>"),
+                role: "operator",
+            }],
+            Self::WorkspaceBlocked => &[Remedy {
+                action: "make way for the step that its message names; it is tried again by itself",
+                command: Some("slipway workspace get <workspace>"),
+                role: "operator",
+            }],
             Self::TenantStepFailing | Self::TenantTaskFailing => &[Remedy {
                 action: "remove the cause that the message names; it is tried again by itself",
                 command: None,

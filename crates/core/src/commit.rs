@@ -21,6 +21,7 @@ use crate::rollouts::RolloutsWrite;
 use crate::subject::{Claimable, Subject};
 use crate::tenants::TenantsWrite;
 use crate::time::Timestamp;
+use crate::topology::TopologyWrite;
 
 /// What is written, by the room whose table it is; only that room's writer
 /// knows the table. The rest is of all rooms. An update names the revision that
@@ -38,6 +39,7 @@ pub enum Write {
     Files(FilesWrite),
     Fleet(Box<FleetWrite>),
     Tenants(Box<TenantsWrite>),
+    Topology(Box<TopologyWrite>),
     /// All blockers of a subject; replaces the earlier set.
     BlockersReplace(Subject, Vec<Blocker>),
     /// A quiet state change: one more line of the subject's history. One that is

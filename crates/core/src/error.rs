@@ -156,6 +156,38 @@ closed_set!(
         /// The last job of the tenant failed.
         TenantFailed => "tenant_failed",
 
+        WorkspaceNotFound => "workspace_not_found",
+        GroupNotFound => "group_not_found",
+        ServerNotFound => "server_not_found",
+        /// Servers of the workspace are not gone.
+        WorkspaceNotEmpty => "workspace_not_empty",
+        /// A workspace owns the resource, and only its verbs change it.
+        OwnedByWorkspace => "owned_by_workspace",
+        /// A control plane is not scaled down.
+        ControlPlaneImmutable => "control_plane_immutable",
+        /// The declaration locks the server.
+        DeleteLocked => "delete_locked",
+        /// The group would have fewer Ready servers than it must keep.
+        ScaleMinViolation => "scale_min_violation",
+        /// The group would have more servers than it may.
+        ScaleMaxViolation => "scale_max_violation",
+        /// Too few control planes would be Ready.
+        QuorumViolation => "quorum_violation",
+        /// Control planes are replaced one at a time.
+        ReplacementUnderWay => "replacement_under_way",
+        /// The provider's list could not be read, or is too old.
+        InventoryUnavailable => "inventory_unavailable",
+        /// The provider's list contradicts our rows.
+        InventoryMismatch => "inventory_mismatch",
+        /// Workers would have no load balancer any more.
+        LastLoadBalancer => "last_load_balancer",
+        /// A live server keeps its role.
+        RoleImmutable => "role_immutable",
+        /// Another workspace of the project names its servers alike.
+        HostnamePatternTaken => "hostname_pattern_taken",
+        /// The workspace is paused already, or is not.
+        NothingToPause => "nothing_to_pause",
+
         ClusterNotFound => "cluster_not_found",
         BlueprintVersionNotFound => "blueprint_version_not_found",
         LabelNotFound => "label_not_found",

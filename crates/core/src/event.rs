@@ -18,6 +18,7 @@ use crate::rollouts;
 use crate::subject::Subject;
 use crate::tenants;
 use crate::time::Timestamp;
+use crate::topology;
 
 /// A discriminator: the family of a room, and a name in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -75,6 +76,7 @@ pub const fn catalog() -> &'static [Family] {
         rollouts::event::FAMILY,
         fleet::event::FAMILY,
         tenants::event::FAMILY,
+        topology::event::FAMILY,
     ]
 }
 

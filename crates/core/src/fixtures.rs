@@ -3,6 +3,7 @@
 pub mod catalog;
 pub mod fleet;
 pub mod tenants;
+pub mod topology;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -146,6 +147,7 @@ pub fn mk_snapshot(phase: Phase) -> ResourceSnapshot {
             revision: Revision(2),
             deletion_id: None,
             surge: None,
+            owner: None,
             deleted_at: None,
             created_at: at(800),
             updated_at: at(800),
@@ -167,6 +169,7 @@ pub fn mk_snapshot(phase: Phase) -> ResourceSnapshot {
         observed: None,
         due_at: None,
         kept: Vec::new(),
+        waits_for: Vec::new(),
     }
 }
 
@@ -321,5 +324,6 @@ pub fn mk_declaration() -> Declaration {
         version: None,
         credential: None,
         parameters: BTreeMap::new(),
+        owner: None,
     }
 }

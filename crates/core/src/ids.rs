@@ -142,6 +142,10 @@ typed_id!(/// One database for one customer.
     TenantId, SubjectKind::Tenant);
 typed_id!(/// One try to make a tenant.
     TenantJobId, "tenant_job");
+typed_id!(/// Servers that are declared and taken down together.
+    WorkspaceId, SubjectKind::Workspace);
+typed_id!(/// Servers of a workspace that are alike.
+    GroupId, "group");
 typed_id!(EventId, "event");
 typed_id!(AuditEntryId, "audit_entry");
 typed_id!(LeakRecordId, SubjectKind::LeakRecord);

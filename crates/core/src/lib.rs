@@ -40,6 +40,7 @@ pub mod operations;
 pub mod placement;
 pub mod rollouts;
 pub mod tenants;
+pub mod topology;
 
 #[cfg(any(test, feature = "testing"))]
 pub mod fixtures;

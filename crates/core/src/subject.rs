@@ -35,6 +35,7 @@ closed_set!(
         Agent => "agent",
         TenantProfile => "tenant_profile",
         Tenant => "tenant",
+        Workspace => "workspace",
     }
 );
 

@@ -5,7 +5,7 @@ use std::fmt;
 use serde_json::{Map, Value, json};
 use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::catalog::blueprint_version::{CompositeScope, CompositeType, InjectionStrategy};
-use slipway_core::ids::ClaimToken;
+use slipway_core::ids::{ClaimToken, GroupId};
 
 use crate::injection::{Filled, Injection, SITE_HELM_VALUES, SITE_PROVIDER_SECRET};
 use crate::{Error, NodeSettings, canonical};
@@ -17,6 +17,8 @@ pub const LABEL_INSTALLATION: &str = "slipway.dev/installation";
 pub const LABEL_PROJECT: &str = "slipway.dev/project";
 pub const LABEL_RESOURCE: &str = "slipway.dev/resource";
 pub const LABEL_PROVISIONED_RESOURCE: &str = "slipway.dev/provisioned-resource";
+/// Of a server: the group of its workspace.
+pub const LABEL_GROUP: &str = "slipway.dev/group";
 /// The prefix of all our labels and annotations.
 const OWN_PREFIX: &str = "slipway.dev/";
 /// Annotations: the claim of the last writer, and the id of the injected token.
@@ -140,12 +142,16 @@ impl fmt::Debug for RenderedComposite {
 /// The identity labels of every object of a resource.
 pub(crate) fn labels(snapshot: &ResourceSnapshot, settings: &NodeSettings) -> Value {
     let attempt = &snapshot.attempt;
-    json!({
+    let mut labels = json!({
         LABEL_INSTALLATION: settings.installation,
         LABEL_PROJECT: attempt.project_id(),
         LABEL_RESOURCE: attempt.resource_id(),
         LABEL_PROVISIONED_RESOURCE: attempt.id(),
-    })
+    });
+    if let Some(owner) = &snapshot.resource.owner {
+        labels[LABEL_GROUP] = json!(owner.group_id);
+    }
+    labels
 }
 
 /// The part that we own of an object whose kind has nothing but parameters. Checks the
@@ -202,6 +208,11 @@ fn owned_pair((key, value): (&String, &Value)) -> (String, Value) {
 pub fn claim_token(object: &Value) -> Option<ClaimToken> {
     let text = object["metadata"]["annotations"][ANNOTATION_CLAIM_TOKEN].as_str()?;
     text.parse().ok().map(ClaimToken)
+}
+
+/// The group of servers that the live object belongs to.
+pub fn group(object: &Value) -> Option<GroupId> {
+    object["metadata"]["labels"][LABEL_GROUP].as_str()?.parse().ok()
 }
 
 /// The installation that the live object belongs to, as text.

@@ -58,6 +58,9 @@ pub(crate) const fn status(kind: ErrorKind, in_path: bool) -> StatusCode {
         | ErrorKind::PlanNotFound
         | ErrorKind::RolloutNotFound
         | ErrorKind::TenantNotFound
+        | ErrorKind::WorkspaceNotFound
+        | ErrorKind::GroupNotFound
+        | ErrorKind::ServerNotFound
         | ErrorKind::TenantJobNotFound
         | ErrorKind::SourceNotFound
         | ErrorKind::DeploymentObjectNotFound
@@ -99,6 +102,16 @@ pub(crate) const fn status(kind: ErrorKind, in_path: bool) -> StatusCode {
         | ErrorKind::TemplateMismatch
         | ErrorKind::TemplateFailed
         | ErrorKind::TenantProfileInvalid
+        | ErrorKind::OwnedByWorkspace
+        | ErrorKind::WorkspaceNotEmpty
+        | ErrorKind::ControlPlaneImmutable
+        | ErrorKind::DeleteLocked
+        | ErrorKind::ScaleMinViolation
+        | ErrorKind::ScaleMaxViolation
+        | ErrorKind::QuorumViolation
+        | ErrorKind::LastLoadBalancer
+        | ErrorKind::RoleImmutable
+        | ErrorKind::HostnamePatternTaken
         | ErrorKind::RegistrationInvalid => StatusCode::UNPROCESSABLE_ENTITY,
         ErrorKind::RevisionStale => StatusCode::PRECONDITION_FAILED,
         ErrorKind::HandleTaken
@@ -108,6 +121,9 @@ pub(crate) const fn status(kind: ErrorKind, in_path: bool) -> StatusCode {
         | ErrorKind::ProjectNotEmpty
         | ErrorKind::TenantProfileInUse
         | ErrorKind::TenantBusy
+        | ErrorKind::ReplacementUnderWay
+        | ErrorKind::InventoryMismatch
+        | ErrorKind::NothingToPause
         | ErrorKind::TenantReady
         | ErrorKind::TenantFailed
         | ErrorKind::CloudInUse
@@ -173,6 +189,7 @@ pub(crate) const fn status(kind: ErrorKind, in_path: bool) -> StatusCode {
         ErrorKind::EncodingUnsupported => StatusCode::UNSUPPORTED_MEDIA_TYPE,
         ErrorKind::RequestTimeout => StatusCode::REQUEST_TIMEOUT,
         ErrorKind::Unavailable
+        | ErrorKind::InventoryUnavailable
         | ErrorKind::DatabaseReadOnly
         | ErrorKind::DatabaseFull
         | ErrorKind::PoolExhausted => StatusCode::SERVICE_UNAVAILABLE,

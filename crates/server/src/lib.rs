@@ -34,6 +34,7 @@ mod operations;
 mod placement;
 mod rollouts;
 mod tenants;
+mod topology;
 
 mod health;
 mod metrics;

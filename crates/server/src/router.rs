@@ -16,7 +16,7 @@ use crate::routes::{Guard, Route, guard};
 use crate::serve::refuse_overload;
 use crate::state::ServerState;
 use crate::{access, broker, catalog, deletion, events, files, fleet, nodes, operations};
-use crate::{correlation, health, metrics, openapi, placement, rollouts, tenants};
+use crate::{correlation, health, metrics, openapi, placement, rollouts, tenants, topology};
 
 /// Every route of our API.
 pub static TABLE: LazyLock<Vec<Route>> = LazyLock::new(|| {
@@ -29,6 +29,7 @@ pub static TABLE: LazyLock<Vec<Route>> = LazyLock::new(|| {
         rollouts::rows(),
         fleet::rows(),
         tenants::rows(),
+        topology::rows(),
         access::rows(),
         events::rows(),
         files::rows(),
@@ -36,6 +37,9 @@ pub static TABLE: LazyLock<Vec<Route>> = LazyLock::new(|| {
     ];
     rooms.into_iter().flatten().collect()
 });
+
+/// What the forms of pages send, below `/ui`.
+static FORMS: LazyLock<Vec<Route>> = LazyLock::new(topology::form_rows);
 
 /// Everything that this server answers.
 pub fn router(state: ServerState) -> Router {
@@ -46,7 +50,8 @@ pub fn router(state: ServerState) -> Router {
             .route("/docs", get(openapi::people))
             .route(openapi::DOCUMENT_SCHEMA, get(openapi::schema))
             .route("/docs/problems/{code}", get(openapi::problem))
-            .nest("/api/v1", api(&state).layer(from_fn(refuse_overload)))
+            .nest("/api/v1", table(&state, &TABLE).layer(from_fn(refuse_overload)))
+            .nest("/ui", table(&state, &FORMS).layer(from_fn(refuse_overload)))
             .nest("/v1", nodes::plexd_routes()),
         state,
     )
@@ -75,9 +80,9 @@ fn layered(routes: Router<ServerState>, state: ServerState) -> Router {
         .with_state(state)
 }
 
-/// The routes of the table: methods of a path are merged, each with its guard.
-fn api(state: &ServerState) -> Router<ServerState> {
-    TABLE.iter().fold(Router::new(), |router, route| {
+/// The routes of a table: methods of a path are merged, each with its guard.
+fn table(state: &ServerState, rows: &'static [Route]) -> Router<ServerState> {
+    rows.iter().fold(Router::new(), |router, route| {
         let layer = from_fn_with_state(Guard { state: state.clone(), route }, guard);
         // The guard covers the methods of the row only: others are 405 for all.
         router.route(route.path, route.handler().route_layer(layer))

@@ -13,7 +13,7 @@ use slipway_core::broker::holding::Holder;
 use slipway_core::broker::observation::CompositeReport;
 use slipway_core::broker::orphan::KeepOrder;
 use slipway_core::catalog::blueprint_version::Engine;
-use slipway_core::ids::ProvisionedResourceId;
+use slipway_core::ids::{GroupId, ProvisionedResourceId};
 use slipway_render::RenderedComposite;
 
 #[derive(Debug)]
@@ -131,6 +131,15 @@ impl Substrate for MeteredSubstrate {
     async fn inventory(&self, request: &InventoryRequest) -> Result<InventoryPage, Error> {
         let call = self.call("inventory");
         call.ended(self.inner.inventory(request).await)
+    }
+
+    async fn group_inventory(
+        &self,
+        group: GroupId,
+        request: &InventoryRequest,
+    ) -> Result<InventoryPage, Error> {
+        let call = self.call("inventory");
+        call.ended(self.inner.group_inventory(group, request).await)
     }
 }
 

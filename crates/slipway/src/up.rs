@@ -29,6 +29,7 @@ use slipway_app::deletion::leaks::Finder;
 use slipway_app::permits::{ActionPermits, Permits};
 use slipway_app::ports::{Meter, Stores, Substrate, TemplateRenderer};
 use slipway_app::tenants::targets::TenantTargets;
+use slipway_app::topology::inventory::Inventories;
 use slipway_app::{Context, Error as AppError};
 use slipway_cli::{ClientOptions, Remembered};
 use slipway_controller::Shutdown;
@@ -90,6 +91,7 @@ pub(crate) async fn up(layer: Box<Layer>, client: &ClientOptions) -> Result<(), 
     let cluster = seeding::seed(&context, local.as_ref(), &config).await?;
     let settings = node_settings(&config, installation, &url, authorities.clone());
     let engines = Engines::new(settings).serving(cluster.into(), &config.local_cluster, local);
+    context.inventories.connect(engines.clone(), converge::action_deadline(config.lease));
     wait.run(async || mode::converge(&context, &engines, &permits, &config, worker.name()).await)
         .await?;
     let signing_key = config.data_dir.join("signing.pk8");
@@ -164,6 +166,7 @@ fn context(
         meter,
         templates,
         tenants,
+        inventories: Inventories::default(),
         settings: Settings {
             deadlines: config.deadlines,
             claimed_within: config.lease + config.reconcile_interval,

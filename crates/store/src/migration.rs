@@ -119,6 +119,9 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
     migration!(38, "tenants", "0038_tenants", min_reader: 1),
     // An older reader would act on a target that is ahead of the database.
     migration!(39, "tenants_waiting", "0039_tenants_waiting", min_reader: 39),
+    // An older writer would delete a server without asking the gates.
+    migration!(40, "broker_servers", "0040_broker_servers", min_reader: 40),
+    migration!(41, "topology", "0041_topology", min_reader: 40),
 ];
 
 /// The first migration of every database that a development version made before

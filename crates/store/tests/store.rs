@@ -63,6 +63,21 @@ async fn open_postgres(database: &TestDatabase) -> Stores {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn sqlite_topology() {
+    let sqlite = Sqlite::new();
+    testing::topology(sqlite.open().await).await;
+    testing::topology_races(Sqlite::new().open().await, 1).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn postgres_topology() {
+    let Some(database) = postgres("topology").await else { return };
+    testing::topology(open_postgres(&database).await).await;
+    let Some(database) = postgres("topology_races").await else { return };
+    testing::topology_races(open_postgres(&database).await, 2).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn sqlite_conforms() {
     let sqlite = Sqlite::new();
     testing::conformance(sqlite.open().await).await;

@@ -25,3 +25,4 @@ pub mod operations;
 pub mod placement;
 pub mod rollouts;
 pub mod tenants;
+pub mod topology;

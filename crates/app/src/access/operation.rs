@@ -151,6 +151,19 @@ operations! {
     TenantDelete            Operator Project      "tenant.delete";
     TenantExport            Admin    Project      "tenant.export";
 
+    WorkspaceRead           Viewer   Project      -;
+    // Each change is audited with what it changes.
+    WorkspaceApply          Operator Project      "workspace.update";
+    WorkspacePause          Operator Project      "workspace.pause";
+    WorkspaceResume         Operator Project      "workspace.resume";
+    WorkspaceDelete         Admin    Project      "workspace.delete";
+    WorkspaceTeardown       Admin    Project      "workspace.delete";
+    ServerScaleUp           Operator Project      "server.scale_up";
+    ServerScaleDown         Operator Project      "server.scale_down";
+    ServerMark              Operator Project      "server.mark";
+    ServerReplace           Operator Project      "resource.replace";
+    ServerDelete            Admin    Project      "server.delete";
+
     KeyShowOwn              Viewer   Shared       -;
     KeyRead                 Admin    Project      -;
     KeyCreate               Admin    Project      "api_key.create";

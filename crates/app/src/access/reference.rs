@@ -45,7 +45,7 @@ pub async fn full_id(
 }
 
 /// The kinds that a name is looked for in, if a caller does not say which it means.
-const ANY: [SubjectKind; 16] = [
+const ANY: [SubjectKind; 17] = [
     SubjectKind::Resource,
     SubjectKind::Project,
     SubjectKind::ApiKey,
@@ -62,6 +62,7 @@ const ANY: [SubjectKind; 16] = [
     SubjectKind::Agent,
     SubjectKind::Tenant,
     SubjectKind::TenantProfile,
+    SubjectKind::Workspace,
 ];
 
 /// The same for something of this kind, or of the first kind that has it.

@@ -174,6 +174,7 @@ impl Batch<'_> {
             .buffer_unordered(commits_at_once);
         errors.extend(records.concat().await);
         self.context.wakes.ticked.notify_one();
+        self.context.wakes.servers.notify_one();
         errors
     }
 

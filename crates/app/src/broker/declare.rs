@@ -118,6 +118,7 @@ impl Asked {
             version: input.version,
             credential: input.credential,
             parameters: input.parameters,
+            owner: None,
         };
         let record = record(context, input.request, declaration.resource_id.as_uuid());
         let key = DeclareKey {

@@ -24,6 +24,7 @@ use slipway_core::fleet::stack::Stack;
 use slipway_core::fleet::template::Template;
 use slipway_core::ids::{
     AgentId, CloudCredentialId, GeneratorId, PlanId, ResourceId, StackId, TemplateId, TenantId,
+    WorkspaceId,
 };
 use slipway_core::kind::Kind;
 use slipway_core::nearest::not_one_of;
@@ -33,6 +34,7 @@ use slipway_core::subject::{Subject, SubjectKind};
 use slipway_core::tenants::profile::TenantProfile;
 use slipway_core::tenants::tenant::Tenant;
 use slipway_core::text::Reason;
+use slipway_core::topology::workspace::Workspace;
 
 use crate::access::authorise::{Caller, Operation, authorise};
 use crate::access::port::Owned;
@@ -46,6 +48,7 @@ use crate::fleet::port::{AgentKey, GeneratorKey, StackKey, TemplateKey};
 use crate::kind::StoredKind;
 use crate::ports::store::Page;
 use crate::tenants::port::TenantKey;
+use crate::topology::port::WorkspaceKey;
 use crate::{Context, Error};
 
 /// Composites whose objects are read for a plan; of more it shows what the rows know.
@@ -54,7 +57,7 @@ const OBSERVED: u32 = 20;
 const OBSERVED_WITHIN: Duration = Duration::from_secs(3);
 
 /// The kinds that can be deleted.
-pub const KINDS: [SubjectKind; 13] = [
+pub const KINDS: [SubjectKind; 14] = [
     SubjectKind::Project,
     SubjectKind::Resource,
     SubjectKind::Cluster,
@@ -68,6 +71,7 @@ pub const KINDS: [SubjectKind; 13] = [
     SubjectKind::Agent,
     SubjectKind::TenantProfile,
     SubjectKind::Tenant,
+    SubjectKind::Workspace,
 ];
 
 /// The kind of a plan's target, as a caller names it.
@@ -97,6 +101,7 @@ pub async fn target(
         SubjectKind::Agent => Agent::MISSING,
         SubjectKind::TenantProfile => TenantProfile::MISSING,
         SubjectKind::Tenant => Tenant::MISSING,
+        SubjectKind::Workspace => Workspace::MISSING,
         _ => ErrorKind::ResourceNotFound,
     };
     let unknown = || Refusal::new(missing, unknown(kind, reference).message);
@@ -162,6 +167,9 @@ pub async fn make(
         SubjectKind::TenantProfile => planner.row::<TenantProfile>(&id).await,
         SubjectKind::Tenant => {
             planner.row::<Tenant>(&TenantKey::Existing(TenantId::new(target.id))).await
+        }
+        SubjectKind::Workspace => {
+            planner.row::<Workspace>(&WorkspaceKey::Existing(WorkspaceId::new(target.id))).await
         }
         SubjectKind::Blueprint => {
             planner.row::<Blueprint>(&BlueprintKey { blueprint: id, version: None }).await

@@ -75,6 +75,7 @@ const fn deleting(kind: SubjectKind) -> Operation {
         SubjectKind::Agent => Operation::FleetAgentDelete,
         SubjectKind::TenantProfile => Operation::TenantProfileDelete,
         SubjectKind::Tenant => Operation::TenantDelete,
+        SubjectKind::Workspace => Operation::WorkspaceDelete,
         _ => Operation::ResourceDelete,
     }
 }

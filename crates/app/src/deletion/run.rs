@@ -26,13 +26,14 @@ use slipway_core::fleet::stack::Stack;
 use slipway_core::fleet::template::Template;
 use slipway_core::ids::{
     AgentId, CloudCredentialId, DeletionId, GeneratorId, ProjectId, ResourceId, Revision, StackId,
-    TemplateId, TenantId,
+    TemplateId, TenantId, WorkspaceId,
 };
 use slipway_core::operations::control::Mode;
 use slipway_core::placement::cluster::Cluster;
 use slipway_core::subject::SubjectKind;
 use slipway_core::tenants::profile::TenantProfile;
 use slipway_core::tenants::tenant::Tenant;
+use slipway_core::topology::workspace::Workspace;
 
 use crate::Context;
 use crate::catalog::port::{BlueprintKey, CredentialKey};
@@ -42,6 +43,8 @@ use crate::kind::StoredKind;
 use crate::permits::Permits;
 use crate::ports::store::{Error, Page};
 use crate::tenants::port::TenantKey;
+use crate::topology::port::WorkspaceKey;
+use crate::topology::teardown;
 
 /// Deletions in one statement, and attempts in one transaction.
 const BATCH: u32 = 50;
@@ -69,6 +72,8 @@ pub struct Passed {
     pub withheld: bool,
     /// Containers wait for their members.
     pub waiting: bool,
+    /// One of them is a workspace, whose servers go one after the other.
+    pub servers: bool,
 }
 
 impl Runner {
@@ -159,6 +164,9 @@ impl Runner {
             SubjectKind::Tenant => {
                 self.begin_row::<Tenant>(&TenantKey::Existing(TenantId::new(target))).await
             }
+            SubjectKind::Workspace => {
+                self.begin_row::<Workspace>(&WorkspaceKey::Existing(WorkspaceId::new(target))).await
+            }
             SubjectKind::Blueprint => {
                 let key = BlueprintKey { blueprint: target.to_string(), version: None };
                 self.begin_row::<Blueprint>(&key).await
@@ -208,6 +216,16 @@ impl Runner {
 
     /// Takes members down, `BATCH` at a time, and the container when they are gone.
     async fn advance(&self, deletion: &Deletion, passed: &mut Passed) -> Result<(), Error> {
+        if deletion.target.kind == SubjectKind::Workspace {
+            let servers = teardown::advance(&self.context, &self.permits, &self.actor, deletion);
+            let Some(begun) = servers.await? else {
+                passed.withheld = true;
+                return Ok(());
+            };
+            passed.advanced += begun.begun;
+            passed.servers = true;
+            self.show(deletion.id, begun.refusal.as_ref()).await?;
+        }
         let project = ProjectId::new(deletion.target.id);
         let broker = &self.context.stores.broker;
         // A tenant has no members; it waits for the task that closes it.

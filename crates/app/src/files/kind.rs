@@ -11,6 +11,7 @@ use slipway_core::ids::{DeletionId, ProjectId, Revision};
 use slipway_core::kind::Kind;
 use slipway_core::precondition::Expected;
 use slipway_core::secret::Secret;
+use slipway_core::topology::declared::to_fields;
 use std::collections::BTreeMap;
 use uuid::Uuid;
 
@@ -43,7 +44,13 @@ pub struct Version {
 impl Document {
     /// What the document writes.
     pub fn fields(&self) -> Fields {
-        let mut fields = flatten(&self.labels, &self.spec, MAPS);
+        let declared = (self.address.kind == DocumentKind::Workspace)
+            .then(|| super::kinds::topology::declared(self).ok())
+            .flatten();
+        let mut fields = match &declared {
+            Some(declared) => to_fields(declared),
+            None => flatten(&self.labels, &self.spec, MAPS),
+        };
         let versions = self.versions.iter().map(|version| {
             (version_path(&version.content.version), Value::String(version.digest.clone()))
         });
@@ -257,7 +264,9 @@ pub trait FileKind: Send + Sync {
 
 /// The kind of a document.
 pub fn of(kind: DocumentKind) -> &'static dyn FileKind {
-    use super::kinds::{blueprint, catalog, credential, fleet, key, placement, resource, tenants};
+    use super::kinds::{
+        blueprint, catalog, credential, fleet, key, placement, resource, tenants, topology,
+    };
     match kind {
         DocumentKind::Label => &catalog::Labels,
         DocumentKind::Cloud => &catalog::Clouds,
@@ -275,5 +284,6 @@ pub fn of(kind: DocumentKind) -> &'static dyn FileKind {
         DocumentKind::Agent => &fleet::Agents,
         DocumentKind::TenantProfile => &tenants::TenantProfiles,
         DocumentKind::Tenant => &tenants::Tenants,
+        DocumentKind::Workspace => &topology::Workspaces,
     }
 }

@@ -36,3 +36,4 @@ pub use crate::placement::management::Management;
 pub use crate::placement::port::PlacementStore;
 pub use crate::rollouts::port::RolloutStore;
 pub use crate::tenants::port::TenantStore;
+pub use crate::topology::port::TopologyStore;

@@ -16,6 +16,7 @@ use uuid::Uuid;
 use super::{
     AccessStore, BrokerStore, CatalogStore, DeletionStore, EventStore, FilesStore, FleetStore,
     KindStore, NodeStore, OperationsStore, PlacementStore, RolloutStore, TenantStore,
+    TopologyStore,
 };
 use crate::kind::StoredKind;
 
@@ -38,6 +39,7 @@ pub struct Stores {
     pub operations: Arc<dyn OperationsStore>,
     pub rollouts: Arc<dyn RolloutStore>,
     pub tenants: Arc<dyn TenantStore>,
+    pub topology: Arc<dyn TopologyStore>,
 }
 
 impl Stores {
@@ -61,6 +63,7 @@ impl Stores {
             + OperationsStore
             + RolloutStore
             + TenantStore
+            + TopologyStore
             + 'static,
     {
         Self {
@@ -75,7 +78,8 @@ impl Stores {
             fleet: Arc::clone(&store) as _,
             operations: Arc::clone(&store) as _,
             rollouts: Arc::clone(&store) as _,
-            tenants: store,
+            tenants: Arc::clone(&store) as _,
+            topology: store,
         }
     }
 }

@@ -9,7 +9,7 @@ use slipway_core::broker::observation::CompositeReport;
 use slipway_core::broker::orphan::KeepOrder;
 use slipway_core::catalog::blueprint_version::{CompositeType, Engine};
 use slipway_core::deletion::leak::{Found, ObjectRef};
-use slipway_core::ids::{ClaimToken, ProvisionedResourceId};
+use slipway_core::ids::{ClaimToken, GroupId, ProvisionedResourceId};
 use slipway_render::RenderedComposite;
 
 /// Where a composite lives, and the identity that the cluster must have there.
@@ -190,5 +190,17 @@ pub trait Substrate: fmt::Debug + Send + Sync {
     async fn inventory(&self, request: &InventoryRequest) -> Result<InventoryPage, Error> {
         let _ = request;
         Err(Error::Failed(format!("the engine {} cannot list its objects", self.engine())))
+    }
+
+    /// The same with only what carries the label of this group of servers. This default goes
+    /// through the whole inventory; an engine that selects by labels does better.
+    async fn group_inventory(
+        &self,
+        group: GroupId,
+        request: &InventoryRequest,
+    ) -> Result<InventoryPage, Error> {
+        let page = self.inventory(request).await?;
+        let found = page.found.into_iter().filter(|found| found.group == Some(group)).collect();
+        Ok(InventoryPage { found, ..page })
     }
 }

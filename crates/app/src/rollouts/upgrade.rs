@@ -133,6 +133,8 @@ async fn candidates(
         let fits = |snapshot: &ResourceSnapshot| {
             snapshot.blueprint.version != to
                 && snapshot.resource.deleted_at.is_none()
+                // A server is changed by its workspace.
+                && snapshot.resource.owner.is_none()
                 && !snapshot.attempt.phase().is_deletion()
         };
         // One that cannot be read has a blocker of its own, and is no member.

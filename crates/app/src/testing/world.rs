@@ -180,6 +180,7 @@ impl World {
             version: key.version.clone(),
             credential: key.credential.clone(),
             parameters: BTreeMap::from([("size".to_owned(), serde_json::json!(3))]),
+            owner: None,
         };
         self.store
             .broker

@@ -72,7 +72,7 @@ impl Which {
 }
 
 /// The kinds whose names are unique within a project only.
-const IN_PROJECT: [&str; 5] = ["resource", "generator", "stack", "template", "agent"];
+const IN_PROJECT: [&str; 6] = ["resource", "generator", "stack", "template", "agent", "workspace"];
 
 fn line(one: &Deletion) -> String {
     let project = one.project.as_deref().filter(|_| IN_PROJECT.contains(&&*one.kind));

@@ -18,7 +18,8 @@
 //! stopped process (SIGSTOP) cannot end by itself.
 
 //!
-//! `stage` and `screen` are what every demo has; those of Fleet and of tenants use them, too.
+//! `stage` and `screen` are what every demo has; those of Fleet, of tenants and of
+//! workspaces use them, too.
 
 mod arguments;
 mod run;

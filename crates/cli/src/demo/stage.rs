@@ -73,6 +73,12 @@ impl Stage {
         self.plane.directory()
     }
 
+    /// Counts the node agents of this run, however long the stage is borrowed otherwise.
+    pub(crate) fn node_processes(&self) -> impl Fn() -> usize + use<> {
+        let agents = self.plane.agents.clone();
+        move || agents.all().len()
+    }
+
     pub(super) fn agents(&self) -> Agents {
         self.plane.agents.clone()
     }

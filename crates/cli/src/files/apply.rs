@@ -11,6 +11,7 @@ use slipway_wire::broker::Resource;
 use slipway_wire::files::{AppliedDocument, Apply, FileFault, PutFaults};
 use slipway_wire::problem::FieldError;
 use slipway_wire::tenants::Tenant;
+use slipway_wire::topology::Workspace;
 
 use super::changes::{self, Line};
 use super::folder::{Folder, Found};
@@ -22,6 +23,7 @@ use crate::exit::Exit;
 use crate::session::Session;
 use crate::tenants::tenant::until_over;
 use crate::terminal::clean;
+use crate::topology::wait::until_ready;
 use crate::wait::{Goal, wait_for};
 
 /// The most documents of a request, and about the most bytes.
@@ -33,7 +35,8 @@ const DEFAULT_SOURCE: &str = "default";
 
 #[derive(Debug, Clone, Args)]
 pub struct FileArguments {
-    /// A file, a folder with what is in it, or - for the input; several if repeated
+    /// A file in YAML, JSON or Nickel (.ncl), a folder with what is in it, or - for the input;
+    /// several if repeated
     #[arg(short, long = "file", value_name = "FILE", required = true)]
     pub files: Vec<PathBuf>,
     /// Who declares this; by default what the folder's .slipway.yaml says
@@ -68,6 +71,7 @@ pub(crate) const EXAMPLES: &[&str] = &[
     "slipway apply -f sample.yaml",
     "slipway apply -f shop --source shop --prune --yes",
     "slipway apply -f shop --wait --timeout 10m",
+    "slipway apply -f shop.ncl",
     "slipway diff -f shop",
 ];
 
@@ -255,7 +259,7 @@ fn counted(count: usize) -> String {
     if count == 1 { "1 fault".to_owned() } else { format!("{count} faults") }
 }
 
-/// Waits for every resource and every tenant among the documents.
+/// Waits for every resource, every tenant and every workspace among the documents.
 async fn wait(
     session: &mut Session<'_>,
     lines: &[Line],
@@ -287,6 +291,13 @@ async fn wait(
         let found = session.client.list::<Tenant>(&path, Listing::default()).await?;
         for tenant in found.items.iter().filter(|tenant| names.contains(&tenant.name)) {
             until_over(session, tenant, left()).await?;
+        }
+    }
+    for (project, name) in applied("Workspace") {
+        let wanted = Listing::default().with("project", Some(project));
+        let found = session.client.list::<Workspace>(&["workspaces"], wanted).await?;
+        if let Some(found) = found.items.iter().find(|one| one.name == name) {
+            until_ready(session, found, left()).await?;
         }
     }
     Ok(())

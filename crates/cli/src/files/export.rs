@@ -11,6 +11,7 @@ use slipway_wire::broker::Resource;
 use slipway_wire::catalog::{CredentialAssignment, Project};
 use slipway_wire::files::{Document, ObjectReference};
 use slipway_wire::placement::ClusterAssignment;
+use slipway_wire::topology::Server;
 
 use super::get::documents;
 use crate::client::Listing;
@@ -95,12 +96,15 @@ async fn objects(session: &Session<'_>, project: &str) -> Result<Vec<ObjectRefer
         Err(error) if error.exit() == Exit::Unauthenticated => {}
         Err(error) => return Err(error),
     }
-    let wanted = Listing::default().with("project", Some(project));
-    let resources = client.list::<Resource>(&["resources"], wanted).await?;
-    objects.extend(resources.items.iter().map(|one| within("Resource", &one.handle)));
+    let of_project = || Listing::default().with("project", Some(project));
+    // The servers of a workspace come with it.
+    let servers = client.list::<Server>(&["servers"], of_project()).await?.items;
+    let servers: BTreeSet<String> = servers.into_iter().map(|one| one.id).collect();
+    let resources = client.list::<Resource>(&["resources"], of_project()).await?.items;
+    let own = resources.iter().filter(|one| !servers.contains(&one.id));
+    objects.extend(own.map(|one| within("Resource", &one.handle)));
     for (kind, path) in LISTED {
-        let wanted = Listing::default().with("project", Some(project));
-        let found = client.list::<Value>(&[path], wanted).await?.items;
+        let found = client.list::<Value>(&[path], of_project()).await?.items;
         // Versions of a template are one document.
         let names: BTreeSet<String> =
             found.iter().filter_map(|one| document_name(kind, one)).collect();
@@ -110,12 +114,13 @@ async fn objects(session: &Session<'_>, project: &str) -> Result<Vec<ObjectRefer
 }
 
 /// The other kinds of a project, and their lists.
-const LISTED: [(&str, &str); 5] = [
+const LISTED: [(&str, &str); 6] = [
     ("Generator", "generators"),
     ("Template", "templates"),
     ("Stack", "stacks"),
     ("Agent", "agents"),
     ("Tenant", "tenants"),
+    ("Workspace", "workspaces"),
 ];
 
 /// Such a key is named after the id of its agent or generator.

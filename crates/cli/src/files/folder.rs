@@ -2,7 +2,8 @@
 //!
 //! A file that cannot be read blocks only itself: the rest is applied, and nothing is pruned.
 //! A folder is read with the folders in it, but for hidden ones, those that have a
-//! `metadata.json`, which are blueprints, and those that a stack names in `folder`.
+//! `metadata.json`, which are blueprints, and those that a stack names in `folder`. A file in
+//! Nickel is evaluated first; one that another one of the folder imports is a part of that one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -15,6 +16,7 @@ use slipway_core::files::document::DocumentKind;
 use slipway_wire::files::{ObjectReference, SubmittedDocument};
 use slipway_wire::problem::FieldError;
 
+use super::nickel;
 use crate::catalog::bundle;
 use crate::error::Error;
 use crate::fleet::manifests;
@@ -44,7 +46,8 @@ pub(super) struct Found {
 impl Found {
     /// Where the document is, or the field in it.
     pub(super) fn location(&self, field: &str) -> String {
-        format!("{}:{}", self.submitted.origin, self.line + line_of(&self.text, field))
+        let sign = if nickel::is_nickel(Path::new(&self.submitted.origin)) { '=' } else { ':' };
+        format!("{}:{}", self.submitted.origin, self.line + line_of(&self.text, field, sign))
     }
 
     /// The order in which documents are applied.
@@ -54,14 +57,17 @@ impl Found {
     }
 }
 
-/// The line below the first on which the field is, as far as its name tells.
-fn line_of(text: &str, field: &str) -> usize {
+/// The line below the first on which the field is, as far as its name tells. `sign`: what is
+/// between a name and its value.
+fn line_of(text: &str, field: &str, sign: char) -> usize {
     let mut at = 0;
     for part in field.split(['.', '[']).filter(|part| !part.is_empty()) {
         let is_key = |line: &str| {
             let line = line.trim_start().trim_start_matches("- ").trim_start_matches(['"', '\'']);
-            line.strip_prefix(part)
-                .is_some_and(|rest| rest.trim_start_matches(['"', '\'']).starts_with(':'))
+            line.strip_prefix(part).is_some_and(|rest| {
+                let rest = rest.trim_start_matches(['"', '\'']);
+                rest.starts_with(sign) || (sign == '=' && rest.trim_start().starts_with(sign))
+            })
         };
         match text.lines().skip(at).position(is_key) {
             Some(below) => at += below,
@@ -150,19 +156,25 @@ impl Folder {
             let extension = path.extension().and_then(|extension| extension.to_str());
             if path.is_dir() {
                 self.walk(root, &path, depth + 1, seen, found);
-            } else if matches!(extension, Some("yaml" | "yml" | "json")) {
+            } else if matches!(extension, Some("yaml" | "yml" | "json" | "ncl")) {
                 found.push((path.clone(), shown(&path)));
             }
         }
     }
 
-    /// Adds the files, but for those in a folder that a stack names.
+    /// Adds the files, but for those in a folder that a stack names, and those that a file in
+    /// Nickel imports.
     fn add_files(&mut self, found: &[(PathBuf, String)]) {
-        let mut manifests = Vec::new();
+        let (mut manifests, mut imported) = (Vec::new(), BTreeSet::new());
         for (path, _) in found {
             let beside = path.parent().unwrap_or(Path::new("."));
             // What cannot be read is named when it is added.
             let text = read_file(path).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+            if nickel::is_nickel(path) {
+                let files = text.iter().flat_map(|text| nickel::imports(text));
+                imported.extend(files.filter_map(|file| fs::canonicalize(beside.join(file)).ok()));
+                continue;
+            }
             let text = text.filter(|text| text.contains("folder:"));
             manifests.extend(text.iter().flat_map(|text| manifest_folders(text, beside)));
         }
@@ -171,17 +183,37 @@ impl Folder {
                 && fs::canonicalize(path)
                     .is_ok_and(|whole| manifests.iter().any(|folder| whole.starts_with(folder)))
         };
+        let is_imported = |path: &Path| {
+            !imported.is_empty()
+                && fs::canonicalize(path).is_ok_and(|whole| imported.contains(&whole))
+        };
         for (path, origin) in found {
-            if !is_manifest(path) {
+            if !is_manifest(path) && !is_imported(path) {
                 self.add_file(path, origin);
             }
         }
     }
 
     fn add_file(&mut self, path: &Path, origin: &str) {
+        let beside = path.parent().unwrap_or(Path::new("."));
         match read_file(path) {
-            Ok(text) => self.add(&text, origin, path.parent().unwrap_or(Path::new("."))),
+            Ok(text) if nickel::is_nickel(path) => self.add_nickel(path, &text, origin, beside),
+            Ok(text) => self.add(&text, origin, beside),
             Err(error) => self.fault(origin, format!("cannot be read: {error}")),
+        }
+    }
+
+    /// Adds what a file in Nickel evaluates to. Lines are those of the file.
+    fn add_nickel(&mut self, path: &Path, text: &[u8], origin: &str, beside: &Path) {
+        let json = match nickel::evaluate(path, origin) {
+            Ok(json) => json,
+            Err(faults) => return self.broken.extend(faults),
+        };
+        let before = self.documents.len();
+        self.add(&json, origin, beside);
+        let text = String::from_utf8_lossy(text);
+        for found in &mut self.documents[before..] {
+            (found.text, found.line) = (text.clone().into_owned(), 1);
         }
     }
 

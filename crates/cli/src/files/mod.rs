@@ -6,6 +6,7 @@ mod changes;
 pub(crate) mod export;
 mod folder;
 pub(crate) mod get;
+mod nickel;
 mod prune;
 pub(crate) mod sample;
 pub(crate) mod source;

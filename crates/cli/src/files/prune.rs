@@ -14,6 +14,7 @@ use slipway_wire::deletion::plan::{DeletionPlan, PlanDeletion};
 use slipway_wire::files::{DeclaredObject, ObjectReference};
 use slipway_wire::fleet::StackTemplate;
 use slipway_wire::problem::FieldError;
+use slipway_wire::topology::{TeardownWorkspace, Workspace};
 
 use super::apply::Declared;
 use super::changes::Line;
@@ -22,6 +23,7 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::session::Session;
 use crate::terminal::clean;
+use crate::topology::wait::until_gone;
 use crate::wait::{Goal, wait_for};
 
 const REASON: &str = "no longer declared";
@@ -36,8 +38,8 @@ pub(super) fn check(session: &Session<'_>, declared: &Declared, yes: bool) -> Re
     session.terminal.can_agree(yes)
 }
 
-/// Answers what could not be removed yet. With a limit it waits until the resources are gone
-/// before it removes what they use.
+/// Answers what could not be removed yet. With a limit it waits until resources and workspaces
+/// are gone before it removes what they use.
 pub(super) async fn run(
     session: &mut Session<'_>,
     declared: &Declared,
@@ -75,14 +77,14 @@ pub(super) async fn run(
     let mut left = Vec::new();
     let mut leaving: Vec<&DeclaredObject> = Vec::new();
     for (one, plan) in gone.iter().zip(plans) {
-        let is_resource = one.object.kind == "Resource";
-        if let (false, Some(limit)) = (is_resource, limit) {
-            for resource in std::mem::take(&mut leaving) {
-                wait(session, resource, limit).await?;
+        let takes_time = ["Resource", "Workspace"].contains(&&*one.object.kind);
+        if let (false, Some(limit)) = (takes_time, limit) {
+            for object in std::mem::take(&mut leaving) {
+                wait(session, object, limit).await?;
             }
         }
         match remove(session, &declared.source, one, plan).await {
-            Ok(()) if is_resource && one.shared_with.is_empty() => leaving.push(one),
+            Ok(()) if takes_time && one.shared_with.is_empty() => leaving.push(one),
             Ok(()) => {}
             // Something still uses it, or protects it: a later apply tries again.
             Err(Error::Problem(problem)) if problem.status == 409 => left.push(FieldError {
@@ -94,8 +96,8 @@ pub(super) async fn run(
         }
     }
     if let Some(limit) = limit {
-        for resource in leaving {
-            wait(session, resource, limit).await?;
+        for object in leaving {
+            wait(session, object, limit).await?;
         }
     }
     Ok(left)
@@ -103,10 +105,13 @@ pub(super) async fn run(
 
 async fn wait(
     session: &mut Session<'_>,
-    resource: &DeclaredObject,
+    object: &DeclaredObject,
     limit: Duration,
 ) -> Result<(), Error> {
-    match session.client.get::<Resource>(&["resources", &resource.id]).await {
+    if object.object.kind == "Workspace" {
+        return until_gone(session, &object.id, limit).await;
+    }
+    match session.client.get::<Resource>(&["resources", &object.id]).await {
         Ok(found) => {
             wait_for(&session.client, &found, Goal::Deleted, limit, session.terminal).await?;
             Ok(())
@@ -163,8 +168,10 @@ async fn plan(
     session: &mut Session<'_>,
     one: &DeclaredObject,
 ) -> Result<Option<DeletionPlan>, Error> {
-    // A template is many rows, each deleted by itself.
-    let without = is_of_project(&one.object) || ["Key", "Template"].contains(&&*one.object.kind);
+    // A template is many rows, each deleted by itself; a workspace is taken down with its
+    // servers, and its name is typed for that.
+    let without = ["Key", "Template", "Workspace"];
+    let without = is_of_project(&one.object) || without.contains(&&*one.object.kind);
     if without || !one.shared_with.is_empty() {
         return Ok(None);
     }
@@ -187,6 +194,7 @@ fn shown(gone: &[DeclaredObject], plans: &[Option<DeletionPlan>]) -> String {
         let protected = plan.iter().flat_map(|plan| &plan.protected).map(|one| clean(one));
         let hindered: Vec<_> = refusals.into_iter().chain(protected).collect();
         match hindered.is_empty() {
+            true if one.object.kind == "Workspace" => format!("- {object} with all its servers"),
             true => format!("- {object}"),
             false => format!("- {object}: {}", hindered.join("; ")),
         }
@@ -215,6 +223,7 @@ async fn remove(
         "Placement" => client.silent(Method::DELETE, &["projects", name, "cluster"]).await,
         "Key" => client.silent_with(Method::DELETE, &["keys", &one.id], &query).await,
         "Template" => remove_versions(session, &one.object).await,
+        "Workspace" => take_down(session, one).await,
         kind => {
             let path = format!("{}s", noun(kind, '-'));
             client.silent_with(Method::DELETE, &[&path, &one.id], &query).await
@@ -227,6 +236,23 @@ async fn remove(
         release(session, source, &one.object).await?;
     }
     Ok(())
+}
+
+/// A workspace with its servers, in order. One that leaves already goes on leaving.
+async fn take_down(session: &Session<'_>, one: &DeclaredObject) -> Result<(), Error> {
+    let client = &session.client;
+    let found: Workspace = match client.get(&["workspaces", &one.id]).await {
+        Ok(found) => found,
+        Err(error) if error.exit() == Exit::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    if found.deletion_id.is_some() {
+        return Ok(());
+    }
+    // Whoever prunes has agreed to what is shown.
+    let reason = Some(REASON.to_owned());
+    let body = TeardownWorkspace { confirm: found.name, reason, ..TeardownWorkspace::default() };
+    client.silent_json(Method::POST, &["workspaces", &one.id, "teardown"], &body).await
 }
 
 /// Every version of a template.

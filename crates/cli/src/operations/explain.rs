@@ -228,7 +228,8 @@ fn part(part: &ExplainedPart) -> String {
     text
 }
 
-fn blocker(blocker: &Blocker, indent: &str) -> String {
+/// With its evidence and its ways out, below each other.
+pub(crate) fn blocker(blocker: &Blocker, indent: &str) -> String {
     let mut text = format!(
         "{indent}{} since {}, for the {}: {}",
         clean(&blocker.code),

@@ -112,6 +112,11 @@ pub const VERBS: &[&str] = &[
     "rollout.resume",
     "rollout.roll_back",
     "rollout.start",
+    "server.break_glass",
+    "server.delete",
+    "server.mark",
+    "server.scale_down",
+    "server.scale_up",
     "stack.annotate",
     "stack.create",
     "stack.delete",
@@ -148,6 +153,11 @@ pub const VERBS: &[&str] = &[
     "token.issue",
     "token.mint",
     "token.revoke",
+    "workspace.create",
+    "workspace.delete",
+    "workspace.pause",
+    "workspace.resume",
+    "workspace.update",
 ];
 
 /// What the names of actors begin with.

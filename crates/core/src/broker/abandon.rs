@@ -38,6 +38,7 @@ use crate::nodes::drain::deregister;
 use crate::nodes::node::{DeregisteredHow, Node};
 use crate::operations::control::Mode;
 use crate::text::{Reason, check_confirmation, storable};
+use crate::topology::owner::{self, Verb};
 
 /// The audit verb.
 pub const ABANDON: &str = "resource.abandon";
@@ -68,6 +69,7 @@ pub fn request(
     circumstances: Circumstances<'_>,
     actor: &Actor,
 ) -> Result<Commit, Refusal> {
+    owner::check(snapshot, Verb::Abandon)?;
     let handle = snapshot.resource.handle.as_str();
     let expected = format!("the handle of the resource, `{handle}`");
     check_confirmation(request.confirm, &[handle], &expected)?;

@@ -197,6 +197,9 @@ fn apply(
     now: Timestamp,
 ) -> Result<Effect, Obstacle> {
     facts.owned_hash.as_ref().map_err(Obstacle::clone)?;
+    if seen == Composite::Absent {
+        dependencies(snapshot)?;
+    }
     let placement = snapshot.placement.as_ref().ok_or_else(|| {
         Obstacle::new(BlockerCode::NamespaceNotReady, "the project is not placed on a cluster")
     })?;
@@ -230,6 +233,20 @@ fn apply(
         TokenDecision::Mint { .. } => facts.injectable.clone().map(|()| Effect::Apply(token)),
         TokenDecision::Keep | TokenDecision::Slide { .. } => Ok(Effect::Apply(token)),
     }
+}
+
+/// Nothing is made for a server before what its group depends on is there. Once something is,
+/// it goes on.
+fn dependencies(snapshot: &ResourceSnapshot) -> Result<(), Obstacle> {
+    if snapshot.waits_for.is_empty() || snapshot.attempt.phase() != Phase::Pending {
+        return Ok(());
+    }
+    let each = snapshot.waits_for.iter().map(|one| {
+        format!("group `{}` has {} of {} servers Ready", one.group, one.ready, one.wanted)
+    });
+    let message =
+        format!("it waits for what it depends on: {}", each.collect::<Vec<_>>().join(", "));
+    Err(Obstacle::new(BlockerCode::WaitingForDependency, message))
 }
 
 const fn hold_message(code: BlockerCode) -> &'static str {

@@ -19,6 +19,7 @@ use crate::ids::{ProjectId, ProvisionedResourceId, ResourceId, Revision};
 use crate::placement::namespace::Placement;
 use crate::placement::provider_config;
 use crate::text::{Handle, Labels};
+use crate::topology::owner::Owner;
 
 /// What an operator asks for. The store resolves the references into the
 /// snapshot; their texts are kept for error messages.
@@ -34,6 +35,8 @@ pub struct Declaration {
     pub version: Option<String>,
     pub credential: Option<String>,
     pub parameters: BTreeMap<String, Value>,
+    /// Of a server.
+    pub owner: Option<Owner>,
 }
 
 /// Checks every precondition and builds slot, attempt and event. A refusal names
@@ -81,6 +84,7 @@ pub fn declare(
         revision: Revision::FIRST,
         deletion_id: None,
         surge: None,
+        owner: declaration.owner.clone(),
         deleted_at: None,
         created_at: snapshot.now,
         updated_at: snapshot.now,

@@ -21,12 +21,24 @@ use crate::error::{ErrorKind, Refusal};
 use crate::ids::{ResourceId, Revision};
 use crate::subject::SubjectKind;
 use crate::time::Timestamp;
+use crate::topology::owner::{self, Verb};
 
 const DELETE: &str = "resource.delete";
 
-/// Accepts the deletion, or returns the one that is under way. The teardown of a
-/// retry becomes a deletion of the whole resource.
+/// Accepts the deletion of a resource that no workspace owns, see [`accept`].
 pub fn request(
+    snapshot: &ResourceSnapshot,
+    door: &Door,
+    ask: &Ask,
+    actor: &Actor,
+) -> Result<Requested, Refusal> {
+    owner::check(snapshot, Verb::Delete)?;
+    accept(snapshot, door, ask, actor)
+}
+
+/// Accepts the deletion, or returns the one that is under way. The teardown of a
+/// retry becomes a deletion of the whole resource. Whoever owns the resource has agreed.
+pub(crate) fn accept(
     snapshot: &ResourceSnapshot,
     door: &Door,
     ask: &Ask,
@@ -101,6 +113,7 @@ pub fn plan(
         return Err(Refusal::new(ErrorKind::Leaving, message));
     }
     let taking = Taking { kind: SubjectKind::Resource, name: &name, resources: 1 };
+    let owned = owner::check(snapshot, Verb::Delete).err();
     let refused = door.would_refuse(&circumstances.ask, taking, actor, now);
     let draft = Draft {
         target: resource.id.into(),
@@ -111,7 +124,7 @@ pub fn plan(
             .deletion
             .as_ref()
             .filter(|deletion| Scope::of(deletion) == Scope::Resource),
-        refusals: refused.into_iter().collect(),
+        refusals: owned.into_iter().chain(refused).collect(),
     };
     draft.planned(door, circumstances, actor)
 }

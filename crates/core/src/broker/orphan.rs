@@ -30,6 +30,7 @@ use crate::ids::{ClusterId, LeakRecordId};
 use crate::nodes::node::Node;
 use crate::operations::control::Mode;
 use crate::text::{Reason, storable, storable_value};
+use crate::topology::owner::{self, Verb};
 
 /// The audit verb.
 pub const ORPHAN: &str = "resource.orphan";
@@ -67,6 +68,7 @@ pub fn request(
     circumstances: Circumstances<'_>,
     actor: &Actor,
 ) -> Result<Orphaned, Refusal> {
+    owner::check(snapshot, Verb::Orphan)?;
     let holders = holders(snapshot, circumstances)?;
     let known =
         |holder: &&&Holder| !snapshot.kept.iter().any(|kept| kept.object.uid == holder.object.uid);

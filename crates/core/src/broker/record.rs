@@ -401,6 +401,8 @@ fn assess(
             None
         }
         (Some(BlockerCode::DeprovisioningOverdue), _) if unconfirmed => None,
+        // What it waits for has deadlines of its own.
+        (Some(BlockerCode::PendingOverdue), _) if waits_for_dependency(tick) => None,
         (code, _) => code,
     };
     if let (Some(deadline), Some(code)) = (
@@ -428,6 +430,10 @@ fn assess(
     }
     blockers.extend(flapping::blocker(snapshot, attempt, &tick.pace.deadlines, next_retry_at));
     blocker::merge(&snapshot.blockers, blockers)
+}
+
+fn waits_for_dependency(tick: &Tick<'_>) -> bool {
+    matches!(&tick.outcome, Outcome::Blocked(obstacle) if obstacle.code == BlockerCode::WaitingForDependency)
 }
 
 fn overdue(

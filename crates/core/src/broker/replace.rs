@@ -13,10 +13,22 @@ use crate::deletion::door::{Ask, Defaults, Door, Doored, Passed, Requested, Taki
 use crate::error::{ErrorKind, Refusal};
 use crate::precondition::Expected;
 use crate::subject::SubjectKind;
+use crate::topology::owner::{self, Verb};
+
+/// Accepts the replacement of a resource that no workspace owns, see [`accept`].
+pub fn request(
+    snapshot: &Doored<RedeclareSnapshot>,
+    corrections: &Corrections,
+    ask: &Ask,
+    actor: &Actor,
+) -> Result<Requested, Refusal> {
+    owner::check(&snapshot.of.resource, Verb::Replace)?;
+    accept(snapshot, corrections, ask, actor)
+}
 
 /// Accepts the replacement in every phase that is not leaving. It begins at once: what is
 /// asked for is the resource, and grace would only delay it.
-pub fn request(
+pub(crate) fn accept(
     snapshot: &Doored<RedeclareSnapshot>,
     corrections: &Corrections,
     ask: &Ask,

@@ -5,6 +5,7 @@ use crate::broker::surge::Surge;
 use crate::ids::{DeletionId, ProjectId, ResourceId, Revision};
 use crate::text::{Handle, Labels};
 use crate::time::Timestamp;
+use crate::topology::owner::Owner;
 
 /// The slot. Plain data: its one rule, that handles are unique among resources
 /// not deleted, concerns a set and is in [`crate::broker::declare`].
@@ -19,6 +20,8 @@ pub struct Resource {
     pub deletion_id: Option<DeletionId>,
     /// Set while two attempts of it are there, see [`crate::broker::surge`].
     pub surge: Option<Surge>,
+    /// The workspace whose server it is. Only its declaration writes it.
+    pub owner: Option<Owner>,
     /// When its last attempt became Deleted; from then on the handle is free.
     pub deleted_at: Option<Timestamp>,
     pub created_at: Timestamp,

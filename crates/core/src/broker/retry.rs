@@ -20,6 +20,7 @@ use crate::error::{ErrorKind, Refusal};
 use crate::event::derive_id;
 use crate::ids::{DeletionId, Partition, ProvisionedResourceId};
 use crate::text::Reason;
+use crate::topology::owner::{self, Verb};
 
 /// Accepts the retry of an attempt that cannot advance by itself, as it was declared.
 /// `retention` says how long the attempt is kept once it is gone.
@@ -30,6 +31,7 @@ pub fn request(
     reason: &Reason,
     actor: &Actor,
 ) -> Result<Commit, Refusal> {
+    owner::check(snapshot, Verb::Retry)?;
     let snapshot = surge::to_retry(snapshot)?;
     let (leaving, failure) = stuck(snapshot)?;
     if let Some(placement) = &snapshot.placement {
@@ -69,6 +71,7 @@ pub fn request_corrected(
     actor: &Actor,
 ) -> Result<Commit, Refusal> {
     let RedeclareSnapshot { resource, project, declared } = snapshot;
+    owner::check(resource, Verb::Retry)?;
     let resource = surge::to_retry(resource)?;
     let (leaving, failure) = stuck(resource)?;
     let redeclared = redeclare::check(resource, project, declared, corrections)?;

@@ -24,6 +24,7 @@ use crate::nodes::node::Node;
 use crate::nodes::token::BootstrapToken;
 use crate::placement::namespace::Placement;
 use crate::time::Timestamp;
+use crate::topology::next::Waiting;
 
 /// The field of an observation that says since when an update waits. It is kept there
 /// because only the record of a tick that read the updated row may take it away.
@@ -67,6 +68,8 @@ pub struct ResourceSnapshot {
     /// The managed resources that are told to keep their external objects before the
     /// composite goes, see [`crate::broker::orphan`].
     pub kept: Vec<KeepOrder>,
+    /// Of a server that nothing was made for yet: what its group depends on and is not there.
+    pub waits_for: Vec<Waiting>,
 }
 
 impl ResourceSnapshot {

@@ -39,6 +39,7 @@ use crate::ids::{DeletionId, ProvisionedResourceId, Revision};
 use crate::precondition::Expected;
 use crate::text::{Handle, Reason};
 use crate::time::Timestamp;
+use crate::topology::owner::{self, Verb};
 
 const REPLACE: &str = "resource.replace";
 
@@ -125,9 +126,20 @@ fn suffixed(handle: &Handle, suffix: &str) -> String {
     format!("{}{suffix}", handle.as_str()[..kept].trim_end_matches('-'))
 }
 
+/// Accepts the same for a resource that no workspace owns, see [`accept`].
+pub fn request(
+    snapshot: &Doored<RedeclareSnapshot>,
+    corrections: &Corrections,
+    ask: &Ask,
+    actor: &Actor,
+) -> Result<Requested, Refusal> {
+    owner::check(&snapshot.of.resource, Verb::Replace)?;
+    accept(snapshot, corrections, ask, actor)
+}
+
 /// Accepts a replacement that makes the new attempt first. It passes what a replacement
 /// passes: the attempt in use goes in the end.
-pub fn request(
+pub(crate) fn accept(
     snapshot: &Doored<RedeclareSnapshot>,
     corrections: &Corrections,
     ask: &Ask,

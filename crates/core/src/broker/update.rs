@@ -21,6 +21,7 @@ use crate::error::{ErrorKind, Refusal};
 use crate::event::Event;
 use crate::precondition::Expected;
 use crate::text::Labels;
+use crate::topology::owner::{self, Verb};
 
 /// What an update asks for. Anything else stays as declared.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -57,6 +58,17 @@ pub struct Updated {
 
 /// Updates version and parameters, and the labels with them.
 pub fn update(
+    snapshot: &RedeclareSnapshot,
+    changes: &Changes,
+    expected: Expected,
+    actor: &Actor,
+) -> Result<Updated, Refusal> {
+    owner::check(&snapshot.resource, Verb::Update)?;
+    accept(snapshot, changes, expected, actor)
+}
+
+/// The same if whoever owns the resource has agreed.
+pub(crate) fn accept(
     snapshot: &RedeclareSnapshot,
     changes: &Changes,
     expected: Expected,

@@ -49,6 +49,8 @@ pub struct ProjectSnapshot {
     pub fleet: i64,
     /// Tenants in it that are not deleted.
     pub tenants: i64,
+    /// Workspaces in it that are not deleted.
+    pub workspaces: i64,
 }
 
 #[derive(Debug, Clone)]
@@ -163,6 +165,15 @@ impl Deletable for Project {
     }
 
     fn free(&self, snapshot: &ProjectSnapshot, cascade: bool) -> Result<(), Refusal> {
+        // Its servers go in the order of their workspace.
+        if snapshot.workspaces > 0 {
+            let message = format!(
+                "project `{}` still has {} workspace(s), which own its servers; take them down first (`slipway workspace list --project {}`)",
+                self.name, snapshot.workspaces, self.name
+            );
+            let details = json!({ "workspaces": snapshot.workspaces });
+            return Err(Refusal::new(ErrorKind::OwnedByWorkspace, message).with(details));
+        }
         // Each has data of its own, which somebody decides about.
         if snapshot.tenants > 0 {
             let message = format!(
@@ -219,6 +230,7 @@ mod tests {
             has_namespace: false,
             fleet: 0,
             tenants: 0,
+            workspaces: 0,
         }
     }
 
@@ -246,6 +258,9 @@ mod tests {
         assert_eq!(refusal.details, Some(json!({ "resources": 3 })));
         let cascade = Ask { cascade: true, ..ask };
         assert!(request::<Project>(&snapshot(3), &Door::default(), &cascade, &mk_actor()).is_ok());
+        let owned = ProjectSnapshot { workspaces: 1, ..snapshot(3) };
+        let refusal = request::<Project>(&owned, &Door::default(), &cascade, &mk_actor());
+        assert_eq!(refusal.unwrap_err().kind, ErrorKind::OwnedByWorkspace);
     }
 
     #[test]

@@ -9,7 +9,10 @@ use crate::deletion::record::{Deletion, DeletionState};
 use crate::deletion::request::DeletionSnapshot;
 use crate::deletion::write::enter;
 use crate::error::{ErrorKind, Refusal};
+use crate::ids::WorkspaceId;
+use crate::subject::SubjectKind;
 use crate::text::Reason;
+use crate::topology::TopologyWrite;
 
 pub fn cancel(
     snapshot: &DeletionSnapshot,
@@ -17,6 +20,9 @@ pub fn cancel(
     actor: &Actor,
 ) -> Result<Commit, Refusal> {
     let DeletionSnapshot { now, deletion, .. } = snapshot;
+    if deletion.target.kind == SubjectKind::Workspace && deletion.state == DeletionState::Running {
+        return Ok(stopped(snapshot, reason, actor));
+    }
     let remedy = match deletion.state {
         DeletionState::Scheduled => "",
         // Repeated, it changes nothing.
@@ -45,4 +51,23 @@ pub fn cancel(
     let after = Deletion { state: DeletionState::Cancelled, ..deletion.clone() };
     enter(&mut commit, deletion, after, *now);
     Ok(commit)
+}
+
+/// Ends the teardown of a workspace before the next server goes. The workspace stays, paused, so
+/// that nothing is made anew before somebody asks for that. Servers whose teardown began go on
+/// their way.
+fn stopped(snapshot: &DeletionSnapshot, reason: &Reason, actor: &Actor) -> Commit {
+    let DeletionSnapshot { now, deletion, .. } = snapshot;
+    let workspace = WorkspaceId::new(deletion.target.id);
+    let mut commit = Commit {
+        writes: vec![
+            Write::Deletion(DeletionWrite::Unmark(deletion.id, deletion.target.kind)),
+            TopologyWrite::Suspend(workspace).into(),
+        ],
+        audit: vec![entry("deletion.cancel", deletion, actor, *now).because(reason.as_str())],
+        ..Commit::default()
+    };
+    let after = Deletion { state: DeletionState::Cancelled, ..deletion.clone() };
+    enter(&mut commit, deletion, after, *now);
+    commit
 }

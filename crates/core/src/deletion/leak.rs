@@ -14,7 +14,7 @@ use crate::broker::phase::Phase;
 use crate::closed_set::closed_set;
 use crate::events::unreadable;
 use crate::fleet::agent;
-use crate::ids::{ClaimToken, ClusterId, LeakRecordId, ProvisionedResourceId};
+use crate::ids::{ClaimToken, ClusterId, GroupId, LeakRecordId, ProvisionedResourceId};
 use crate::subject::{Subject, SubjectKind};
 use crate::tenants::job;
 use crate::time::Timestamp;
@@ -69,6 +69,8 @@ pub struct Found {
     pub provisioned_resource_id: Option<ProvisionedResourceId>,
     /// The claim token of its last writer.
     pub claim_token: Option<ClaimToken>,
+    /// The group of servers whose label it carries.
+    pub group: Option<GroupId>,
     /// For people: pid, folder and the like. No secret.
     pub evidence: Value,
 }

@@ -16,7 +16,7 @@ use crate::deletion::write::{Mark, Members, begin, enter};
 use crate::error::{ErrorKind, Refusal};
 use crate::ids::{DeletionId, ProjectId, Revision, StackId};
 use crate::kind::{Kind, existing};
-use crate::subject::Subject;
+use crate::subject::{Subject, SubjectKind};
 use crate::time::Timestamp;
 
 /// A kind that is deleted softly: its row is marked and stays until it is purged.
@@ -234,7 +234,8 @@ pub fn plan<K: Deletable>(
 
 /// The project whose resources the deletion takes down.
 fn members_of(deletion: &Deletion) -> Option<ProjectId> {
-    deletion.project_id.filter(|_| deletion.cascade && deletion.resources > 0)
+    let takes_members = deletion.target.kind == SubjectKind::Project && deletion.cascade;
+    deletion.project_id.filter(|_| takes_members && deletion.resources > 0)
 }
 
 /// The deletion as it begins to run or is done, and the mark of its row.

@@ -33,6 +33,7 @@ use crate::ids::DeletionId;
 use crate::subject::{Subject, SubjectKind};
 use crate::text::{Handle, Reason};
 use crate::time::Timestamp;
+use crate::topology::owner::{self, Verb};
 
 /// What a request to restore asks for.
 #[derive(Debug, Clone)]
@@ -190,6 +191,7 @@ pub fn restore(
     }
     let mut handles = BTreeSet::new();
     for resource in &snapshot.resources {
+        owner::check(&resource.snapshot, Verb::Restore)?;
         let subject = resource.snapshot.resource.id.into();
         let name = new_name(subject, resource.snapshot.resource.handle.as_str());
         if !handles.insert(name.clone()) {

@@ -28,6 +28,7 @@ closed_set!(
         Agent => "Agent",
         TenantProfile => "TenantProfile",
         Tenant => "Tenant",
+        Workspace => "Workspace",
     }
 );
 
@@ -49,6 +50,7 @@ impl DocumentKind {
                 | Self::Stack
                 | Self::Agent
                 | Self::Tenant
+                | Self::Workspace
         )
     }
 

@@ -14,6 +14,7 @@ use crate::ids::{DrainId, NodeId, Revision};
 use crate::nodes::NodesWrite;
 use crate::nodes::node::{DeregisteredHow, Deregistration, Drain, Node};
 use crate::text::Reason;
+use crate::topology::owner::{self, Verb};
 
 /// What the loop writes about the node in a tick that decided DeregisterNode:
 /// nothing while it waits for an acknowledgement.
@@ -79,6 +80,7 @@ pub fn force(
     reason: &Reason,
     actor: &Actor,
 ) -> Result<Commit, Refusal> {
+    owner::check(snapshot, Verb::ForceDrain)?;
     let node = snapshot.node.as_ref().filter(|node| node.is_registered());
     // A drain is requested in Deregistering, and of a node whose substrate
     // somebody else is deleting.

@@ -21,6 +21,7 @@ use crate::nodes::drain::deregister;
 use crate::nodes::node::{DeregisteredHow, Node, Reachability};
 use crate::nodes::tokens_by_hand::{Issue, check_issue, replace_token};
 use crate::text::Reason;
+use crate::topology::owner::{self, Verb};
 
 /// The audit verb.
 pub const REENROL: &str = "resource.reenrol";
@@ -33,6 +34,7 @@ pub fn request(
     reason: &Reason,
     actor: &Actor,
 ) -> Result<Commit, Refusal> {
+    owner::check(snapshot, Verb::Reenrol)?;
     check_issue(&issue)?;
     let node = check(snapshot)?;
     let (now, resource) = (snapshot.now, &snapshot.resource);

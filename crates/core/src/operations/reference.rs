@@ -99,6 +99,7 @@ pub fn unknown(kind: SubjectKind, text: &str) -> Refusal {
         SubjectKind::ApiKey => ErrorKind::KeyNotFound,
         SubjectKind::Credential => ErrorKind::CredentialNotFound,
         SubjectKind::Tenant => ErrorKind::TenantNotFound,
+        SubjectKind::Workspace => ErrorKind::WorkspaceNotFound,
         SubjectKind::TenantProfile => ErrorKind::TenantProfileNotFound,
         SubjectKind::ProvisionedResource => ErrorKind::ProvisionedResourceNotFound,
         _ => ErrorKind::ResourceNotFound,

@@ -193,6 +193,8 @@ pub struct ClusterSnapshot {
     pub projects: i64,
     /// Attempts of its partition that are not proven gone.
     pub attempts: i64,
+    /// Servers of workspaces on it that are not deleted.
+    pub servers: i64,
 }
 
 #[derive(Debug, Clone)]
@@ -316,6 +318,14 @@ impl Deletable for Cluster {
                 "cluster `{}` is served by `slipway up` itself, which would register it again at its next start; withdraw the projects from it instead",
                 self.name
             )));
+        }
+        if snapshot.servers > 0 {
+            let message = format!(
+                "{} server(s) on cluster `{}` belong to workspaces; take those down first (`slipway workspace list`)",
+                snapshot.servers, self.name
+            );
+            let details = json!({ "servers": snapshot.servers });
+            return Err(Refusal::new(ErrorKind::OwnedByWorkspace, message).with(details));
         }
         let (projects, attempts) = (snapshot.projects, snapshot.attempts);
         if projects == 0 && attempts == 0 {
@@ -525,7 +535,13 @@ mod tests {
     fn managed() -> ClusterSnapshot {
         let access = Some(ClusterAccess::InCluster);
         let cluster = Cluster { engine: Engine::Crossplane, access, ..mk_cluster() };
-        ClusterSnapshot { now: at(1_000), cluster: Some(cluster), projects: 0, attempts: 0 }
+        ClusterSnapshot {
+            now: at(1_000),
+            cluster: Some(cluster),
+            projects: 0,
+            attempts: 0,
+            servers: 0,
+        }
     }
 
     #[test]
@@ -579,6 +595,8 @@ mod tests {
         ] {
             assert_eq!(refused(&used), ErrorKind::ClusterInUse);
         }
+        let owned = ClusterSnapshot { servers: 2, projects: 1, ..free.clone() };
+        assert_eq!(refused(&owned), ErrorKind::OwnedByWorkspace);
         let gone = ClusterSnapshot { cluster: None, ..free };
         assert_eq!(refused(&gone), ErrorKind::ClusterNotFound);
     }

@@ -112,7 +112,7 @@ fn blockers(found: &[blocker::Blocker], resource: Option<ResourceId>) -> Vec<Blo
 }
 
 /// Remedies are the same per code; this fills the id into their commands.
-pub(super) fn blocker(blocker: &blocker::Blocker, resource_id: &str) -> Blocker {
+pub(crate) fn blocker(blocker: &blocker::Blocker, resource_id: &str) -> Blocker {
     Blocker {
         code: blocker.code.to_string(),
         message: blocker.message.clone(),

@@ -5,6 +5,6 @@ mod explain;
 mod resources;
 mod rows;
 
-pub(crate) use explain::explanation;
+pub(crate) use explain::{blocker, explanation};
 pub(crate) use resources::{TAIL_DEFAULT, TAIL_MAX};
 pub(crate) use rows::rows;

@@ -13,6 +13,7 @@ use slipway_wire::files::{
 };
 use slipway_wire::parse::{Fault, parse};
 use slipway_wire::tenants::{TenantProfileSpec, TenantSpec};
+use slipway_wire::topology::WorkspaceSpec;
 use utoipa::ToSchema;
 
 use crate::routes::Document;
@@ -43,6 +44,7 @@ pub(crate) fn of(kind: DocumentKind) -> Spec {
         DocumentKind::Agent => Spec::of::<AgentSpec>(),
         DocumentKind::TenantProfile => Spec::of::<TenantProfileSpec>(),
         DocumentKind::Tenant => Spec::of::<TenantSpec>(),
+        DocumentKind::Workspace => Spec::of::<WorkspaceSpec>(),
     }
 }
 

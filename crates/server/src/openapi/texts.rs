@@ -29,6 +29,7 @@ use slipway_core::rollouts::record::{MemberState, Purpose, RolloutState};
 use slipway_core::subject::SubjectKind;
 use slipway_core::tenants::job::JobState;
 use slipway_core::tenants::task::Found;
+use slipway_core::topology::role::NodeRole;
 
 /// Every closed set, by the name of its schema.
 pub(super) fn sets() -> Vec<(&'static str, Value)> {
@@ -56,6 +57,7 @@ pub(super) fn sets() -> Vec<(&'static str, Value)> {
         ("MeshRole", json!(MeshRole::ALL)),
         ("Mode", json!(Mode::NAMES)),
         ("NamespacePhase", json!(NamespacePhase::ALL)),
+        ("NodeRole", json!(NodeRole::ALL)),
         ("OfferedEngine", json!(Engine::OFFERED)),
         ("Phase", json!(Phase::ALL)),
         ("PlanStepAction", json!(StepAction::ALL)),
@@ -81,7 +83,8 @@ pub(super) fn sets() -> Vec<(&'static str, Value)> {
 fn set(document: &str, property: &str) -> Option<&'static str> {
     Some(match (document, property) {
         (
-            "Attempt" | "AttemptSummary" | "Resource" | "SecondAttempt" | "WithheldAction",
+            "Attempt" | "AttemptSummary" | "Resource" | "SecondAttempt" | "Server"
+            | "WithheldAction",
             "phase",
         ) => "Phase",
         ("BlueprintDefinitions", "phase") => "DefinitionPhase",
@@ -100,6 +103,7 @@ fn set(document: &str, property: &str) -> Option<&'static str> {
         ("RefusedTenant", "code") => "ErrorCode",
         ("RepairTenant" | "RepairTenants", "found") => "TenantRepairFound",
         (_, "engine") => "Engine",
+        ("Group" | "GroupSpec" | "Server" | "ServerSpec" | "TeardownGroup", "role") => "NodeRole",
         (_, "role") => "Role",
         ("Agent" | "UpdateAgent" | "FleetAgentRecord", "status") => "AgentStatus",
         ("AgentEvent" | "NewAgentEvent", "status") => "ReportStatus",

@@ -121,6 +121,7 @@ impl World {
             meter: Arc::new(Unmetered),
             templates: Arc::new(InProcess),
             tenants: Arc::new(slipway_app::tenants::targets::NoTargets),
+            inventories: slipway_app::topology::inventory::Inventories::default(),
             settings: Settings {
                 deadlines: Deadlines::default(),
                 claimed_within: Duration::from_secs(60),

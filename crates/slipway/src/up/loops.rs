@@ -10,6 +10,7 @@ use slipway_app::placement::reconcile::{ManagementRegistry, PlacementReconciler}
 use slipway_app::ports::EventSink;
 use slipway_app::rollouts;
 use slipway_app::tenants::tasks::Tasks;
+use slipway_app::topology;
 use slipway_app::{Context, Error as AppError};
 use slipway_controller::deletions::DeletionLoop;
 use slipway_controller::driver::{Dependencies, Loop};
@@ -23,6 +24,7 @@ use slipway_controller::retention::RetentionLoop;
 use slipway_controller::rollouts::{RolloutLoop, RolloutPass};
 use slipway_controller::subscribers::Subscribers;
 use slipway_controller::tenants::{Freeze, JobLoop, TaskLoop};
+use slipway_controller::workspaces::{WorkspaceLoop, WorkspacePass};
 use slipway_controller::{Pacing, Shutdown, Status, drive, readiness, watch_clock};
 use slipway_server::LoopsView;
 use slipway_tenants::{JobStore, Steps};
@@ -142,6 +144,13 @@ pub(super) async fn start(
         RolloutLoop::new(RolloutPass::new(rollouts), worker.clone()),
         RolloutLoop::PACING,
         Arc::clone(&wakes.rollouts),
+    );
+    let workspaces = topology::run::Runner::new(context.clone(), permits());
+    others.start(
+        WorkspaceLoop::NAME,
+        WorkspaceLoop::new(WorkspacePass::new(workspaces), worker.clone()),
+        WorkspaceLoop::PACING,
+        Arc::clone(&wakes.workspaces),
     );
     let freeze = Freeze { permits: permits(), stores: context.stores.clone() };
     let jobs = JobLoop::new(tenants.jobs, tenants.steps, freeze, &worker, config.lease);

@@ -18,12 +18,13 @@ use slipway_core::fleet::FleetWrite;
 use slipway_core::rollouts::RolloutsWrite;
 use slipway_core::subject::{Claimable, LoopKind, Subject};
 use slipway_core::tenants::TenantsWrite;
+use slipway_core::topology::TopologyWrite;
 use slipway_durable::claim::micros;
 
 use super::broker::claims::ATTEMPTS;
 use super::{
     Connection, access, blockers, broker, catalog, deletion, events, files, fleet, history, nodes,
-    operations, placement, rollouts, tenants,
+    operations, placement, rollouts, tenants, topology,
 };
 use crate::failure::Failure;
 
@@ -41,6 +42,7 @@ struct Writes<'a> {
     files: Vec<&'a FilesWrite>,
     fleet: Vec<&'a FleetWrite>,
     tenants: Vec<&'a TenantsWrite>,
+    topology: Vec<&'a TopologyWrite>,
 }
 
 impl<'a> Writes<'a> {
@@ -54,6 +56,7 @@ impl<'a> Writes<'a> {
             Write::Files(write) => self.files.push(write),
             Write::Fleet(write) => self.fleet.push(write),
             Write::Tenants(write) => self.tenants.push(write),
+            Write::Topology(write) => self.topology.push(write),
             Write::BlockersReplace(subject, blockers) => self.blockers.push((*subject, blockers)),
             Write::HistoryAppend(line) => self.history.push(line),
             Write::Release(release) => match release.subject.kind() {
@@ -78,6 +81,9 @@ pub(crate) async fn apply(connection: &mut Connection, commits: &[Commit]) -> Re
         }
     }
     writes.deletion.apply(connection).await?;
+    for write in writes.topology {
+        topology::write::apply(connection, write).await?;
+    }
     writes.broker.apply_resources(connection).await?;
     writes.nodes.apply(connection).await?;
     writes.broker.apply_attempts(connection).await?;

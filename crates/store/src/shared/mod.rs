@@ -33,6 +33,7 @@ pub(crate) mod operations;
 pub(crate) mod placement;
 pub(crate) mod rollouts;
 pub(crate) mod tenants;
+pub(crate) mod topology;
 
 use super::{
     Backend, Connection, Db, HAS_SCHEMA, JOIN_SETS, Jobs, OVERWRITE, Row, SCHEMA_MIGRATIONS,

@@ -54,6 +54,7 @@ pub(super) async fn page(
                     uid: live.uid,
                     provisioned_resource_id: found.owner,
                     claim_token: found.claim_token,
+                    group: found.group,
                     evidence: json!({ "object": live.evidence, "installation": engine.installation() }),
                 });
             }

@@ -7,7 +7,7 @@
 use serde_json::{Map, Value, json};
 use slipway_cluster::{DynamicObject, Facts, Version};
 use slipway_core::broker::observation::LiveComposite;
-use slipway_core::ids::{ClaimToken, ProvisionedResourceId};
+use slipway_core::ids::{ClaimToken, GroupId, ProvisionedResourceId};
 use slipway_core::nodes::token::Carried;
 use slipway_core::secret::Secret;
 use slipway_render::{composite, injection};
@@ -22,6 +22,7 @@ pub(super) struct LiveObject {
     pub(super) resource_version: u64,
     pub(super) installation: Option<Box<str>>,
     pub(super) owner: Option<ProvisionedResourceId>,
+    pub(super) group: Option<GroupId>,
     pub(super) claim_token: Option<ClaimToken>,
     pub(super) finalizers: Box<[Box<str>]>,
     deciding: Deciding,
@@ -71,6 +72,7 @@ impl Facts for LiveObject {
             uid: metadata.uid.as_deref()?.into(),
             resource_version: metadata.resource_version.as_deref()?.parse().ok()?,
             installation: composite::installation(&whole).map(Into::into),
+            group: labels[composite::LABEL_GROUP].as_str().and_then(|id| id.parse().ok()),
             owner: labels[composite::LABEL_PROVISIONED_RESOURCE]
                 .as_str()
                 .and_then(|text| text.parse().ok()),

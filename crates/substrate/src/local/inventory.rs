@@ -85,6 +85,7 @@ fn observe(directory: &Path, installation: &str, object_ref: &ObjectRef) -> io::
         uid: object.uid().to_owned(),
         provisioned_resource_id: object.provisioned_resource().and_then(|id| id.parse().ok()),
         claim_token: composite::claim_token(object.value()),
+        group: composite::group(object.value()),
         evidence: json!({
             "directory": directory.display().to_string(),
             "pid": holder.pid().map(|pid| pid.as_raw_nonzero().get()),

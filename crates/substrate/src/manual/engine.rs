@@ -104,6 +104,7 @@ impl Substrate for ManualSubstrate {
             uid: uid_of(machine.provisioned_resource_id),
             provisioned_resource_id: Some(machine.provisioned_resource_id),
             claim_token: Some(machine.claim_token),
+            group: None,
             evidence: evidence(machine),
         };
         Ok(InventoryPage {

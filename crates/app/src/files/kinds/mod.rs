@@ -9,3 +9,4 @@ pub(super) mod placement;
 pub(super) mod resource;
 pub(super) mod rows;
 pub(super) mod tenants;
+pub(super) mod topology;

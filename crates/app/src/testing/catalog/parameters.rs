@@ -86,6 +86,7 @@ pub(super) async fn any_value_comes_back_and_is_rendered(world: &World) {
         version: None,
         credential: None,
         parameters: parameters.clone(),
+        owner: None,
     };
     let mut rule = |snapshot: &_| declare(snapshot, &declaration, &operator());
     world.store.broker.decide_declaration(&key, &mut rule).await.expect("a declaration");

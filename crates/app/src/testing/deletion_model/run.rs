@@ -142,6 +142,7 @@ impl Run {
             meter: Arc::new(Unmetered),
             templates: Arc::new(NoTemplates),
             tenants: Arc::new(crate::tenants::targets::NoTargets),
+            inventories: crate::topology::inventory::Inventories::default(),
             settings: Settings {
                 deadlines: Deadlines::default(),
                 claimed_within: HOUR,

@@ -64,6 +64,7 @@ pub(in crate::testing) fn context(stores: Stores) -> Context {
         meter: Arc::new(Unmetered),
         templates: Arc::new(NoTemplates),
         tenants: Arc::new(crate::tenants::targets::NoTargets),
+        inventories: crate::topology::inventory::Inventories::default(),
         settings: Settings {
             deadlines: Deadlines::default(),
             claimed_within: Duration::from_secs(60),
@@ -76,7 +77,7 @@ pub(in crate::testing) fn context(stores: Stores) -> Context {
     }
 }
 
-pub(super) fn caller() -> Caller {
+pub(in crate::testing) fn caller() -> Caller {
     Caller::trusted("files")
 }
 

@@ -1,6 +1,6 @@
 //! Documents on a store: what applying them does, kind by kind.
 
-mod client;
+pub(super) mod client;
 mod fleet;
 mod model;
 mod suite;

@@ -13,7 +13,7 @@ use slipway_core::catalog::project::Project;
 use slipway_core::files::document::{Address, DocumentKind};
 use slipway_core::files::write::DeclaredObject;
 use slipway_core::ids::{
-    AgentId, ApiKeyId, CloudCredentialId, GeneratorId, ResourceId, StackId, TenantId,
+    AgentId, ApiKeyId, CloudCredentialId, GeneratorId, ResourceId, StackId, TenantId, WorkspaceId,
 };
 use slipway_core::placement::cluster::Cluster;
 use slipway_core::precondition::Expected;
@@ -36,6 +36,7 @@ use crate::ports::store::Page;
 use crate::tenants::provision;
 use crate::testing::Dice;
 use crate::testing::world::{BLUEPRINT, PROJECT, World};
+use crate::topology::workspaces;
 use crate::{Context, Error};
 
 /// Edits of one sequence.
@@ -88,7 +89,8 @@ impl Model<'_> {
             | DocumentKind::Generator
             | DocumentKind::Template
             | DocumentKind::Stack
-            | DocumentKind::Tenant => address.of_project(PROJECT),
+            | DocumentKind::Tenant
+            | DocumentKind::Workspace => address.of_project(PROJECT),
             _ => address,
         }
     }
@@ -167,6 +169,13 @@ impl Model<'_> {
             DocumentKind::Stack => json!({ "generator": address.name }),
             DocumentKind::TenantProfile => json!({ "settings": { "engine": "sqlite" } }),
             DocumentKind::Tenant => json!({ "profile": address.name }),
+            DocumentKind::Workspace => {
+                let template = json!({ "hostname_pattern": format!("{}-{{n}}", address.name) });
+                json!({ "groups": [{
+                    "name": "workers", "role": "Worker", "count": 0, "blueprint": BLUEPRINT,
+                    "scale": { "min": 0, "max": 3, "template": template },
+                }] })
+            }
             DocumentKind::Agent => {
                 let generator = address.name.split('@').next().unwrap_or_default();
                 json!({ "generators": [generator] })
@@ -174,6 +183,7 @@ impl Model<'_> {
         };
         match address.kind {
             DocumentKind::Label if first => spec["description"] = json!(text),
+            DocumentKind::Workspace if there => spec["groups"][0]["count"] = json!(value),
             DocumentKind::Label if there => spec["propagate"] = json!(value > 0),
             DocumentKind::Cloud if there => spec["endpoint"] = json!({ SOURCES[of]: text }),
             DocumentKind::Credential if first => spec["kvMount"] = json!(format!("mount{text}")),
@@ -377,6 +387,10 @@ impl Model<'_> {
             DocumentKind::Tenant => {
                 let id = TenantId::new(row.subject_id);
                 provision::delete(context, caller, id, options).await
+            }
+            DocumentKind::Workspace => {
+                let id = WorkspaceId::new(row.subject_id);
+                workspaces::delete(context, caller, id, options).await
             }
             DocumentKind::Template => return self.delete_versions(&row.address.name).await,
             DocumentKind::Key => {

@@ -30,6 +30,7 @@ fn mk_object(owner: Option<u128>, object_ref: ObjectRef) -> Found {
         object_ref,
         provisioned_resource_id: owner.map(attempt),
         claim_token: None,
+        group: None,
         evidence: json!({ "pid": 7 }),
     }
 }

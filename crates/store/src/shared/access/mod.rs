@@ -14,5 +14,5 @@ pub(crate) mod write;
 
 use super::{
     Backend, Connection, Db, Row, broker, catalog, deletion, events, fleet, json_values, nodes,
-    operations, page, placement, rollouts, row_set, rows, table, tenants, writes,
+    operations, page, placement, rollouts, row_set, rows, table, tenants, topology, writes,
 };

@@ -16,7 +16,10 @@ use super::fleet::named::fleet_names;
 use super::nodes::named::node_names;
 use super::placement::named::cluster_names;
 use super::tenants::named::tenant_names;
-use super::{Connection, broker, catalog, deletion, fleet, nodes, placement, rollouts, tenants};
+use super::topology::named::workspace_names;
+use super::{
+    Connection, broker, catalog, deletion, fleet, nodes, placement, rollouts, tenants, topology,
+};
 use crate::failure::Failure;
 use crate::id_list::IdList;
 
@@ -43,6 +46,8 @@ pub(crate) async fn names(
         fleet_names!(),
         " UNION ALL ",
         tenant_names!(),
+        " UNION ALL ",
+        workspace_names!(),
     );
     let list: IdList = ids.iter().copied().collect();
     let found = sqlx::query(NAMES).bind(list).fetch_all(connection).await?;
@@ -100,6 +105,7 @@ pub(crate) fn statement(kind: SubjectKind) -> Option<&'static str> {
         SubjectKind::Agent => fleet::named::AGENTS,
         SubjectKind::TenantProfile => tenants::named::PROFILES,
         SubjectKind::Tenant => tenants::named::TENANTS,
+        SubjectKind::Workspace => topology::named::WORKSPACES,
         _ => return None,
     })
 }

@@ -8,10 +8,12 @@ use slipway_core::broker::resource::Resource;
 use slipway_core::broker::surge::Surge;
 use slipway_core::catalog::parameters::ParameterValues;
 use slipway_core::ids::{
-    BlueprintVersionId, BootstrapTokenId, CloudCredentialId, DeletionId, Partition, ProjectId,
-    ProvisionedResourceId, ResourceId, Revision,
+    BlueprintVersionId, BootstrapTokenId, CloudCredentialId, DeletionId, GroupId, Partition,
+    ProjectId, ProvisionedResourceId, ResourceId, Revision, WorkspaceId,
 };
 use slipway_core::text::{Handle, Labels, Reason};
+use slipway_core::topology::owner::Owner;
+use slipway_core::topology::role::NodeRole;
 use sqlx::Row as _;
 use uuid::Uuid;
 
@@ -29,6 +31,7 @@ pub(crate) fn resource(row: &Row) -> Result<Resource, Fault> {
         revision: Revision(rows::get(row, "r_revision")?),
         deletion_id: rows::get::<Option<Uuid>>(row, "r_deletion_id")?.map(DeletionId::new),
         surge: surge(row)?,
+        owner: owner(row)?,
         deleted_at: rows::time_or_null(row, "r_deleted_at")?,
         created_at: rows::time(row, "r_created_at")?,
         updated_at: rows::time(row, "r_updated_at")?,
@@ -40,6 +43,20 @@ pub(crate) fn pair(row: &Row) -> Result<Option<[Uuid; 2]>, sqlx::Error> {
     let from: Option<Uuid> = row.try_get("r_surge_from")?;
     let to: Option<Uuid> = row.try_get("r_surge_to")?;
     Ok(from.zip(to).map(|(from, to)| [from, to]))
+}
+
+/// The workspace of a server; `None` for what nobody owns.
+fn owner(row: &Row) -> Result<Option<Owner>, Fault> {
+    let Some(workspace) = rows::get::<Option<Uuid>>(row, "r_workspace_id")? else {
+        return Ok(None);
+    };
+    Ok(Some(Owner {
+        workspace_id: WorkspaceId::new(workspace),
+        workspace: rows::get::<Option<String>>(row, "r_workspace")?.unwrap_or_default(),
+        group_id: GroupId::new(rows::get(row, "r_group_id")?),
+        group: rows::get::<Option<String>>(row, "r_group")?.unwrap_or_default(),
+        role: rows::member(row, "r_server_role", NodeRole::parse)?,
+    }))
 }
 
 fn surge(row: &Row) -> Result<Option<Surge>, Fault> {

@@ -26,5 +26,5 @@ pub(crate) mod write;
 
 use super::{
     Backend, Connection, Db, Row, blockers, catalog, commit, deletion, history, json_values, nodes,
-    operations, page, placement, record, row_set, rows, table, transaction, writes,
+    operations, page, placement, record, row_set, rows, table, topology, transaction, writes,
 };

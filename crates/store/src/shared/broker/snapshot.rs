@@ -14,10 +14,11 @@ use slipway_core::blocker::{Blocker, DeregistrationSeam};
 use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::catalog::blueprint_version::{BlueprintVersion, Engine};
 use slipway_core::deletion::record::Deletion;
-use slipway_core::ids::{ClaimToken, ProvisionedResourceId};
+use slipway_core::ids::{ClaimToken, GroupId, ProvisionedResourceId, WorkspaceId};
 use slipway_core::nodes::node::Node;
 use slipway_core::nodes::token::BootstrapToken;
 use slipway_core::placement::namespace::Placement;
+use slipway_core::topology::next::Waiting;
 use sqlx::Row as _;
 use sqlx::types::Json;
 use uuid::Uuid;
@@ -29,7 +30,7 @@ use super::nodes::tokens::select_tokens;
 use super::placement::definitions::ReadAs;
 use super::placement::hydrate::select_placements;
 use super::provider::Providers;
-use super::{Connection, Row, blockers, deletion, hydrate, nodes, placement, rows};
+use super::{Connection, Row, blockers, deletion, hydrate, nodes, placement, rows, topology};
 use crate::blueprints::Blueprints;
 use crate::fault::Fault;
 use crate::id_list::IdList;
@@ -69,6 +70,10 @@ macro_rules! attempts_sql {
              r.surge_at AS r_surge_at, r.surge_reason AS r_surge_reason, \
              r.surge_retention AS r_surge_retention, \
              r.surge_deletion_id AS r_surge_deletion_id, r.surge_aborted AS r_surge_aborted, \
+             r.workspace_id AS r_workspace_id, r.group_id AS r_group_id, \
+             r.server_role AS r_server_role, \
+             (SELECT w.name FROM workspaces w WHERE w.id = r.workspace_id) AS r_workspace, \
+             (SELECT g.name FROM workspace_groups g WHERE g.id = r.group_id) AS r_group, \
              r.created_at AS r_created_at, r.updated_at AS r_updated_at \
              FROM provisioned_resources a JOIN resources r ON r.id = a.resource_id \
              WHERE a.id ",
@@ -243,7 +248,8 @@ async fn load_related(
     let deletions = deletions(connection, marked).await?;
     let mut blockers = blockers(connection, named("a_id")?).await?;
     let mut nodes = last_nodes(nodes)?;
-    let around = RelatedRows { versions, facts, placements, tokens, deletions };
+    let waiting = waiting(connection, attempts).await?;
+    let around = RelatedRows { versions, facts, placements, tokens, deletions, waiting };
 
     let mut snapshots = HashMap::with_capacity(attempts.len());
     for row in attempts {
@@ -263,6 +269,20 @@ async fn load_related(
     let loaded =
         ids.iter().filter_map(|id| Some((*id, snapshots.remove(&id.as_uuid())?))).collect();
     Ok(loaded)
+}
+
+/// What the groups of servers that nothing was made for yet wait for.
+async fn waiting(
+    connection: &mut Connection,
+    attempts: &[Row],
+) -> Result<HashMap<GroupId, Vec<Waiting>>, sqlx::Error> {
+    let mut workspaces = BTreeSet::new();
+    for row in attempts {
+        let workspace: Option<Uuid> = row.try_get("r_workspace_id")?;
+        let is_pending = row.try_get::<String, _>("a_status")? == Phase::Pending.as_str();
+        workspaces.extend(workspace.filter(|_| is_pending).map(WorkspaceId::new));
+    }
+    topology::waiting::of_groups(connection, workspaces).await
 }
 
 /// Shows each of two attempts the other one. A fault of one is a fault of both: no decision
@@ -313,6 +333,8 @@ struct RelatedRows {
     placements: Found<Option<Placement>>,
     tokens: Found<BootstrapToken>,
     deletions: Found<Deletion>,
+    /// By group: what its servers wait for.
+    waiting: HashMap<GroupId, Vec<Waiting>>,
 }
 
 impl RelatedRows {
@@ -371,6 +393,12 @@ impl RelatedRows {
             observed: observed.map(|observed| observed.0),
             due_at: rows::time_or_null(row, "a_due_at")?,
             kept: rows::json_or_null(row, "a_kept_outside")?.unwrap_or_default(),
+            waits_for: match (&resource.owner, attempt.phase()) {
+                (Some(owner), Phase::Pending) => {
+                    self.waiting.get(&owner.group_id).cloned().unwrap_or_default()
+                }
+                _ => Vec::new(),
+            },
             resource,
             attempt,
         })

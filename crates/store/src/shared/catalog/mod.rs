@@ -15,5 +15,5 @@ pub(crate) mod write;
 
 use super::{
     Backend, Connection, Row, broker, fleet, nodes, page, placement, row_set, rows, table, tenants,
-    transaction, writes,
+    topology, transaction, writes,
 };

@@ -17,6 +17,7 @@ use super::placement::namespace;
 use super::row_set::RowSet;
 use super::table::{self, Marks, Table};
 use super::tenants::tenant;
+use super::topology::workspace;
 use super::{Connection, Row, rows};
 use crate::failure::Failure;
 use crate::fault::Fault;
@@ -31,18 +32,28 @@ impl Table for Project {
 
     async fn load(connection: &mut Connection, key: &str) -> Result<ProjectSnapshot, Failure> {
         let project = lock(connection, key).await?;
-        let (resources, mesh_nodes, has_namespace, fleet, tenants) = match &project {
+        let (resources, mesh_nodes, has_namespace, fleet, tenants, workspaces) = match &project {
             Some(project) => (
                 users::live_resources(connection, project.id).await?,
                 mesh::live_nodes(connection, project.id).await?,
                 namespace::is_left(connection, project.id).await?,
                 generator::live_in(connection, project.id).await?,
                 tenant::live_in(connection, project.id).await?,
+                workspace::live_in(connection, project.id).await?,
             ),
-            None => (0, 0, false, 0, 0),
+            None => (0, 0, false, 0, 0, 0),
         };
         let now = now(connection).await?;
-        Ok(ProjectSnapshot { now, project, resources, mesh_nodes, has_namespace, fleet, tenants })
+        Ok(ProjectSnapshot {
+            now,
+            project,
+            resources,
+            mesh_nodes,
+            has_namespace,
+            fleet,
+            tenants,
+            workspaces,
+        })
     }
 
     fn read(row: &Row) -> Result<Self, Fault> {

@@ -4,7 +4,7 @@ use slipway_app::ports::SubjectOf;
 use slipway_core::deletion::door::{Door, DoorInput, Doored};
 use slipway_core::deletion::record::Deletion;
 use slipway_core::deletion::request::{Contents, DeletionSnapshot};
-use slipway_core::ids::{DeletionId, ProjectId};
+use slipway_core::ids::{DeletionId, ProjectId, WorkspaceId};
 use slipway_core::subject::{Subject, SubjectKind};
 
 use super::broker::users;
@@ -13,6 +13,7 @@ use super::page::{fetch_one, now};
 use super::placement::namespace;
 use super::reads::{self, select_deletions};
 use super::tenants::tenant;
+use super::topology::servers;
 use super::transaction::Load;
 use super::{Connection, brakes, hydrate, marks, plans, protections, settings};
 use crate::failure::Failure;
@@ -104,6 +105,10 @@ impl Load for ById {
             SubjectKind::Tenant => {
                 Contents { resources: 0, outside: tenant::is_open(connection, id).await? }
             }
+            SubjectKind::Workspace => Contents {
+                resources: servers::live(connection, WorkspaceId::new(id)).await?,
+                outside: false,
+            },
             _ => Contents::default(),
         };
         Ok(DeletionSnapshot { now: now(connection).await?, deletion, target, contents })

@@ -13,11 +13,12 @@ use super::nodes::mesh;
 use super::placement::cluster;
 use super::table::Marks;
 use super::tenants::{profile, tenant};
+use super::topology::workspace;
 use super::{Connection, writes};
 use crate::failure::Failure;
 
 /// In the order in which rows refer to each other: what contains something comes first.
-const ALL: [(SubjectKind, Marks); 13] = [
+const ALL: [(SubjectKind, Marks); 14] = [
     (SubjectKind::Project, project::MARKS),
     (SubjectKind::Cloud, cloud::MARKS),
     (SubjectKind::Credential, credential::MARKS),
@@ -31,6 +32,7 @@ const ALL: [(SubjectKind, Marks); 13] = [
     (SubjectKind::Template, template::MARKS),
     (SubjectKind::TenantProfile, profile::MARKS),
     (SubjectKind::Tenant, tenant::MARKS),
+    (SubjectKind::Workspace, workspace::MARKS),
 ];
 
 /// The statements for a kind and for what can carry the same deletion: what may be in it.

@@ -21,5 +21,5 @@ pub(crate) mod write;
 use super::{
     Backend, Connection, Db, JOIN_SETS, Row, access, blockers, broker, catalog, events, files,
     fleet, history, json_values, nodes, operations, page, placement, row_set, rows, table, tenants,
-    transaction, writes,
+    topology, transaction, writes,
 };

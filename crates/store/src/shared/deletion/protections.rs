@@ -60,6 +60,15 @@ pub(crate) async fn of(
             .fetch_all(connection)
             .await?
         }
+        SubjectKind::Workspace => {
+            sqlx::query(select_protections!(
+                "subject_id = $1 OR subject_id IN (SELECT r.id FROM resources r \
+                 WHERE r.workspace_id = $1 AND r.deleted_at IS NULL) ORDER BY subject_id"
+            ))
+            .bind(subject.id)
+            .fetch_all(connection)
+            .await?
+        }
         kind => {
             sqlx::query(select_protections!("subject_kind = $2 AND subject_id = $1"))
                 .bind(subject.id)

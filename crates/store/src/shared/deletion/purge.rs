@@ -21,7 +21,7 @@ use super::reads::{self, select_deletions};
 use super::transaction::Load;
 use super::{
     Connection, access, blockers, broker, catalog, events, files, fleet, history, hydrate, leaks,
-    marks, nodes, operations, placement, settings, tenants,
+    marks, nodes, operations, placement, settings, tenants, topology,
 };
 use crate::failure::Failure;
 use crate::id_list::IdList;
@@ -216,7 +216,12 @@ const fn users(kind: SubjectKind) -> Option<&'static str> {
              WHERE a.project_id = $2 AND (a.deletion_id IS NULL OR a.deletion_id <> $1 \
                 OR a.deleted_at IS NULL) \
              UNION ALL SELECT t.id, 'tenant ' || t.name AS name FROM tenants t \
-             WHERE t.project_id = $2"
+             WHERE t.project_id = $2 \
+             UNION ALL SELECT w.id, 'workspace ' || w.name AS name FROM workspaces w \
+             WHERE w.project_id = $2"
+        )),
+        SubjectKind::Workspace => Some(found!(
+            "SELECT r.id, 'server ' || r.handle AS name FROM resources r WHERE r.workspace_id = $2"
         )),
         SubjectKind::TenantProfile => Some(found!(
             "SELECT t.id, 'tenant ' || t.name AS name FROM tenants t WHERE t.profile_id = $2"
@@ -378,7 +383,7 @@ macro_rules! of_deletion {
 }
 
 /// The tables from which a purge removes rows, with a count of those.
-const TABLES: [(&str, &str); 24] = [
+const TABLES: [(&str, &str); 26] = [
     of_attempts!("nodes", "provisioned_resource_id"),
     of_attempts!("bootstrap_tokens", "provisioned_resource_id"),
     of_attempts!("manual_machines", "provisioned_resource_id"),
@@ -406,6 +411,8 @@ const TABLES: [(&str, &str); 24] = [
     of_deletion!("fleet_agents"),
     of_target!("tenant_profiles", "id"),
     of_target!("tenants", "id"),
+    of_target!("workspace_groups", "workspace_id"),
+    of_target!("workspaces", "id"),
 ];
 
 /// How many rows a purge of this deletion would remove, by table.
@@ -530,6 +537,7 @@ async fn row(connection: &mut Connection, kind: SubjectKind, id: Uuid) -> Result
     removed += forget(connection, kind, &IdList(vec![id])).await?;
     removed += catalog::purge::row(connection, kind, id).await?;
     removed += tenants::purge::row(connection, kind, id).await?;
+    removed += topology::purge::row(connection, kind, id).await?;
     Ok(removed)
 }
 
@@ -615,7 +623,7 @@ macro_rules! rows_of {
 pub(crate) async fn rows(
     connection: &mut Connection,
 ) -> Result<BTreeMap<SubjectKind, (u64, u64)>, Failure> {
-    const STATEMENTS: [(SubjectKind, &str); 13] = [
+    const STATEMENTS: [(SubjectKind, &str); 14] = [
         rows_of!(Project, "projects"),
         rows_of!(Cloud, "clouds"),
         rows_of!(Credential, "cloud_credentials"),
@@ -629,6 +637,7 @@ pub(crate) async fn rows(
         rows_of!(Agent, "fleet_agents"),
         rows_of!(TenantProfile, "tenant_profiles"),
         rows_of!(Tenant, "tenants"),
+        rows_of!(Workspace, "workspaces"),
     ];
     let mut found = BTreeMap::new();
     for (kind, statement) in STATEMENTS {

@@ -71,7 +71,7 @@ pub(crate) async fn containers(
 ) -> Result<Vec<Deletion>, Failure> {
     let query = sqlx::query(concat!(
         select_deletions!(),
-        "WHERE state = 'running' AND kind IN ('project', 'tenant') AND id > $1 ORDER BY id LIMIT $2"
+        "WHERE state = 'running' AND kind IN ('project', 'tenant', 'workspace') AND id > $1 ORDER BY id LIMIT $2"
     ))
     .bind(after(page))
     .bind(i64::from(page.limit));

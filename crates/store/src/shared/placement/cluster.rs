@@ -22,6 +22,7 @@ use super::catalog::project;
 use super::page::{after, count, fetch_one, fetch_page, now, readable};
 use super::row_set::RowSet;
 use super::table::{self, Marks, Table};
+use super::topology::servers;
 use super::transaction::Load;
 use super::{Connection, Row, rows, writes};
 use crate::failure::Failure;
@@ -47,7 +48,7 @@ impl Table for Cluster {
         let cluster = table::lock::<Self>(connection, key).await?;
         // An assignment locks the cluster for share, so under the lock for update
         // neither count can grow.
-        let (mut projects, mut attempts) = (0, 0);
+        let (mut projects, mut attempts, mut on_it) = (0, 0, 0);
         if let Some(cluster) = &cluster {
             // The row of a project that left stays, with its namespace Deleted.
             let statement = "SELECT count(*) AS found FROM cluster_assignments s \
@@ -56,8 +57,10 @@ impl Table for Cluster {
                     AND (s.withdrawn_at IS NOT NULL OR p.deleted_at IS NOT NULL))";
             projects = count(connection, statement, cluster.id.as_uuid()).await?;
             attempts = users::of_partition(connection, cluster.id.into()).await?;
+            on_it = servers::of_partition(connection, cluster.id.into()).await?;
         }
-        Ok(ClusterSnapshot { now: now(connection).await?, cluster, projects, attempts })
+        let (now, servers) = (now(connection).await?, on_it);
+        Ok(ClusterSnapshot { now, cluster, projects, attempts, servers })
     }
 
     fn read(row: &Row) -> Result<Self, Fault> {

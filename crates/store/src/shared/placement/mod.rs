@@ -11,5 +11,6 @@ pub(crate) mod seed;
 pub(crate) mod write;
 
 use super::{
-    Backend, Connection, Row, broker, catalog, page, row_set, rows, table, transaction, writes,
+    Backend, Connection, Row, broker, catalog, page, row_set, rows, table, topology, transaction,
+    writes,
 };

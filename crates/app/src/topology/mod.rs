@@ -1,0 +1,10 @@
+//! Workspaces: declared, scaled, replaced and taken down. What a gate asks about the provider is
+//! gathered here, before the decision that it guards.
+
+pub mod apply;
+pub mod inventory;
+pub mod port;
+pub mod run;
+pub mod servers;
+pub(crate) mod teardown;
+pub mod workspaces;

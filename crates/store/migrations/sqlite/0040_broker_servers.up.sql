@@ -1,0 +1,6 @@
+-- The workspace that owns a resource, and what the server is for. Written when it is declared.
+ALTER TABLE resources ADD COLUMN workspace_id BLOB;
+ALTER TABLE resources ADD COLUMN group_id BLOB;
+ALTER TABLE resources ADD COLUMN server_role TEXT;
+CREATE INDEX resources_group_id_index ON resources (group_id, id) WHERE group_id IS NOT NULL AND deleted_at IS NULL;
+CREATE INDEX resources_workspace_id_index ON resources (workspace_id, id) WHERE workspace_id IS NOT NULL AND deleted_at IS NULL;

@@ -1,0 +1,2 @@
+DROP TABLE workspace_groups;
+DROP TABLE workspaces;

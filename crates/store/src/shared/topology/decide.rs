@@ -1,0 +1,133 @@
+//! What decisions about servers lock and load: the workspace, then the group, then what the
+//! decision is about. So of many who ask about one group at once each sees what those before it
+//! wrote.
+
+use slipway_app::broker::port::{DeclareKey, RedeclareKey, ResourceKey};
+use slipway_app::topology::port::{ApplyKey, ApplySnapshot, DeclareServer};
+use slipway_core::broker::redeclare::RedeclareSnapshot;
+use slipway_core::broker::snapshot::{DeclareSnapshot, ResourceSnapshot};
+use slipway_core::ids::{GroupId, ResourceId};
+use slipway_core::topology::scale::{GroupSnapshot, OfServer};
+use slipway_core::topology::workspace::Workspace;
+
+use super::broker::decide::ByKey;
+use super::broker::declare;
+use super::broker::declare::Corrected;
+use super::page::now;
+use super::table::Table;
+use super::transaction::Load;
+use super::{Connection, group, servers, workspace};
+use crate::blueprints::Blueprints;
+use crate::failure::Failure;
+
+/// Locks workspace and group, in this order, and counts the other servers.
+async fn group_snapshot(
+    connection: &mut Connection,
+    id: GroupId,
+    but: Option<ResourceId>,
+) -> Result<Option<GroupSnapshot>, Failure> {
+    let Some(owner) = servers::workspace_of_group(connection, id).await? else { return Ok(None) };
+    let Some(workspace) = workspace::lock(connection, owner).await? else { return Ok(None) };
+    let Some(group) = group::lock(connection, id).await? else { return Ok(None) };
+    let of = (workspace.id, group.id, group.spec.role);
+    let enough = group.spec.min.max(group.spec.target());
+    let counts = servers::counts(connection, of, but, enough).await?;
+    Ok(Some(GroupSnapshot { now: now(connection).await?, workspace, group, counts }))
+}
+
+/// A group by its id.
+pub(crate) struct OfGroup(pub(crate) GroupId);
+
+impl Load for OfGroup {
+    type Snapshot = GroupSnapshot;
+
+    async fn load(&self, connection: &mut Connection) -> Result<GroupSnapshot, Failure> {
+        let found = group_snapshot(connection, self.0, None).await?;
+        found.ok_or(Failure::NotFound { kind: GroupId::KIND })
+    }
+}
+
+/// A resource with its group.
+pub(crate) struct Server<'a> {
+    pub(crate) blueprints: &'a Blueprints,
+    pub(crate) id: ResourceId,
+}
+
+impl Load for Server<'_> {
+    type Snapshot = OfServer<ResourceSnapshot>;
+
+    async fn load(&self, connection: &mut Connection) -> Result<Self::Snapshot, Failure> {
+        let owner = owner(connection, self.id).await?;
+        let key = ResourceKey::Resource(self.id);
+        let by_key = ByKey { blueprints: self.blueprints, key };
+        let of = Box::pin(by_key.load(connection)).await?;
+        Ok(OfServer { of, owner })
+    }
+}
+
+/// The same with what its corrected declaration is checked against.
+pub(crate) struct CorrectedServer<'a> {
+    pub(crate) blueprints: &'a Blueprints,
+    pub(crate) key: &'a RedeclareKey,
+}
+
+impl Load for CorrectedServer<'_> {
+    type Snapshot = OfServer<RedeclareSnapshot>;
+
+    async fn load(&self, connection: &mut Connection) -> Result<Self::Snapshot, Failure> {
+        let owner = owner(connection, self.key.resource).await?;
+        let corrected = Corrected { blueprints: self.blueprints, key: self.key };
+        let of = Box::pin(corrected.load(connection)).await?;
+        Ok(OfServer { of, owner })
+    }
+}
+
+async fn owner(
+    connection: &mut Connection,
+    id: ResourceId,
+) -> Result<Option<GroupSnapshot>, Failure> {
+    // A server never changes its group, so it is read before anything is locked.
+    match servers::group_of(connection, id).await? {
+        Some(group) => group_snapshot(connection, group, Some(id)).await,
+        None => Ok(None),
+    }
+}
+
+/// A group that lacks a server, and what the server is checked against. The project is locked
+/// first, as by every declaration.
+pub(crate) struct NewServer<'a> {
+    pub(crate) group: GroupId,
+    pub(crate) key: &'a DeclareKey,
+}
+
+impl Load for NewServer<'_> {
+    type Snapshot = DeclareServer;
+
+    async fn load(&self, connection: &mut Connection) -> Result<DeclareServer, Failure> {
+        let declared: DeclareSnapshot = self.key.load(connection).await?;
+        let group = OfGroup(self.group).load(connection).await?;
+        Ok(DeclareServer { group, declared })
+    }
+}
+
+/// A workspace with what the servers of each group are checked against.
+pub(crate) struct Applied<'a>(pub(crate) &'a ApplyKey);
+
+impl Load for Applied<'_> {
+    type Snapshot = ApplySnapshot;
+
+    async fn load(&self, connection: &mut Connection) -> Result<ApplySnapshot, Failure> {
+        let of = Workspace::load(connection, &self.0.workspace).await?;
+        let mut declared = Vec::with_capacity(self.0.groups.len());
+        let project = of.project.map(|id| id.as_uuid());
+        for made_of in &self.0.groups {
+            let named = (
+                made_of.blueprint.as_str(),
+                made_of.version.as_deref(),
+                made_of.credential.as_deref(),
+            );
+            declared.push(Box::pin(declare::snapshot(connection, project, named)).await?);
+        }
+        Ok(ApplySnapshot { of, declared })
+    }
+}

@@ -1,0 +1,192 @@
+//! The table of groups.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use slipway_core::catalog::Name;
+use slipway_core::ids::{GroupId, ProjectId, ResourceId, Revision, WorkspaceId};
+use slipway_core::topology::group::{Group, GroupSpec};
+use slipway_core::topology::role::NodeRole;
+use slipway_core::topology::workspace::TakenPattern;
+use uuid::Uuid;
+
+use super::page::{fetch_one, hydrate, readable};
+use super::row_set::RowSet;
+use super::{Connection, Row, rows};
+use crate::failure::Failure;
+use crate::fault::Fault;
+use crate::id_list::IdList;
+
+macro_rules! select_groups {
+    () => {
+        "SELECT g.id, g.revision, g.workspace_id, g.project_id, g.name, g.single, g.role, \
+         g.wanted, g.min_count, g.max_count, g.hostname_pattern, g.made_of, g.depends_on, \
+         g.delete_lock, g.dropped, g.marked, g.created_at, g.updated_at FROM workspace_groups g "
+    };
+}
+
+/// What a server of the group is declared with, as the column has it.
+#[derive(Serialize, Deserialize)]
+struct MadeOf {
+    blueprint: String,
+    version: Option<String>,
+    credential: Option<String>,
+    parameters: BTreeMap<String, Value>,
+    hardware: BTreeMap<String, Value>,
+}
+
+/// The groups of a workspace, locked in the order of their ids.
+pub(crate) async fn lock_all(
+    connection: &mut Connection,
+    workspace: WorkspaceId,
+) -> Result<Vec<Group>, Failure> {
+    let found = sqlx::query(concat!(
+        select_groups!(),
+        "WHERE g.workspace_id = $1 ORDER BY g.id",
+        sql!(for_update)
+    ))
+    .bind(workspace.as_uuid())
+    .fetch_all(connection)
+    .await?;
+    found.iter().map(corrupt_or).collect()
+}
+
+pub(crate) async fn lock(
+    connection: &mut Connection,
+    id: GroupId,
+) -> Result<Option<Group>, Failure> {
+    let query = sqlx::query(concat!(select_groups!(), "WHERE g.id = $1", sql!(for_update)));
+    fetch_one(connection, query.bind(id.as_uuid()), "id", read).await
+}
+
+/// The readable groups of these workspaces, in the order of their names.
+pub(crate) async fn of(
+    connection: &mut Connection,
+    workspaces: &[WorkspaceId],
+) -> Result<Vec<Group>, sqlx::Error> {
+    let list: IdList = workspaces.iter().map(|id| id.as_uuid()).collect();
+    let found = sqlx::query(concat!(
+        select_groups!(),
+        sql!("WHERE g.workspace_id ", (one_of "$1"), " ORDER BY g.workspace_id, g.name")
+    ))
+    .bind(list)
+    .fetch_all(connection)
+    .await?;
+    Ok(readable(GroupId::KIND, &found, read))
+}
+
+/// How the other live workspaces of the project name their servers.
+pub(crate) async fn taken_patterns(
+    connection: &mut Connection,
+    project: ProjectId,
+    but: Option<WorkspaceId>,
+) -> Result<Vec<TakenPattern>, Failure> {
+    let found = sqlx::query(
+        "SELECT w.name AS workspace, g.name, g.hostname_pattern FROM workspace_groups g \
+         JOIN workspaces w ON w.id = g.workspace_id AND w.deleted_at IS NULL \
+         WHERE g.project_id = $1 AND ($2 IS NULL OR g.workspace_id <> $2) AND g.dropped = 0 \
+         ORDER BY g.id",
+    )
+    .bind(project.as_uuid())
+    .bind(but.map(|id| id.as_uuid()))
+    .fetch_all(connection)
+    .await?;
+    let taken = |row: &Row| {
+        Ok(TakenPattern {
+            workspace: rows::get(row, "workspace")?,
+            group: rows::get(row, "name")?,
+            pattern: rows::get(row, "hostname_pattern")?,
+        })
+    };
+    found
+        .iter()
+        .map(|row| taken(row).map_err(|fault| Failure::Corrupt { id: project.as_uuid(), fault }))
+        .collect()
+}
+
+fn corrupt_or(row: &Row) -> Result<Group, Failure> {
+    hydrate(row, "id", read)
+}
+
+fn read(row: &Row) -> Result<Group, Fault> {
+    let flag = |column| Ok::<_, Fault>(rows::get::<i32>(row, column)? != 0);
+    let count = |column| {
+        let found: i64 = rows::get(row, column)?;
+        u32::try_from(found)
+            .map_err(|_| Fault::new(column, format!("is {found}, which is no count")))
+    };
+    let made_of: MadeOf = rows::json(row, "made_of")?;
+    let marked: Vec<Uuid> = rows::json(row, "marked")?;
+    Ok(Group {
+        id: GroupId::new(rows::get(row, "id")?),
+        workspace_id: WorkspaceId::new(rows::get(row, "workspace_id")?),
+        project_id: ProjectId::new(rows::get(row, "project_id")?),
+        spec: GroupSpec {
+            name: Name::from_stored(rows::get(row, "name")?),
+            single: flag("single")?,
+            role: rows::member(row, "role", NodeRole::parse)?,
+            wanted: count("wanted")?,
+            min: count("min_count")?,
+            max: count("max_count")?,
+            hostname_pattern: rows::get(row, "hostname_pattern")?,
+            blueprint: made_of.blueprint,
+            version: made_of.version,
+            credential: made_of.credential,
+            parameters: made_of.parameters,
+            hardware: made_of.hardware,
+            depends_on: rows::json(row, "depends_on")?,
+            delete_lock: flag("delete_lock")?,
+        },
+        dropped: flag("dropped")?,
+        marked: marked.into_iter().map(ResourceId::new).collect(),
+        revision: Revision(rows::get(row, "revision")?),
+        created_at: rows::time(row, "created_at")?,
+        updated_at: rows::time(row, "updated_at")?,
+    })
+}
+
+fn made_of(group: &Group) -> MadeOf {
+    let spec = &group.spec;
+    MadeOf {
+        blueprint: spec.blueprint.clone(),
+        version: spec.version.clone(),
+        credential: spec.credential.clone(),
+        parameters: spec.parameters.clone(),
+        hardware: spec.hardware.clone(),
+    }
+}
+
+pub(crate) const INSERT: RowSet<Group> = insert_rows!(guarded, "workspace_groups", |row: &Group| {
+    id: uuid = row.id,
+    workspace_id: uuid = row.workspace_id,
+    project_id: uuid = row.project_id,
+    name: text = row.spec.name,
+    single: integer = i32::from(row.spec.single),
+    role: text = row.spec.role,
+    wanted: bigint = row.spec.wanted,
+    min_count: bigint = row.spec.min,
+    max_count: bigint = row.spec.max,
+    hostname_pattern: text = row.spec.hostname_pattern,
+    made_of: json = made_of(row),
+    depends_on: json = row.spec.depends_on,
+    delete_lock: integer = i32::from(row.spec.delete_lock),
+    dropped: integer = i32::from(row.dropped),
+    marked: json = row.marked,
+    created_at: time = row.created_at,
+    updated_at: time = row.updated_at,
+});
+
+pub(crate) const UPDATE: RowSet<Group> = update_rows!(dated, "workspace_groups" by id, |row: &Group| {
+    single: integer = i32::from(row.spec.single),
+    role: text = row.spec.role,
+    wanted: bigint = row.spec.wanted,
+    min_count: bigint = row.spec.min,
+    max_count: bigint = row.spec.max,
+    hostname_pattern: text = row.spec.hostname_pattern,
+    made_of: json = made_of(row),
+    depends_on: json = row.spec.depends_on,
+    delete_lock: integer = i32::from(row.spec.delete_lock),
+    dropped: integer = i32::from(row.dropped),
+    marked: json = row.marked,
+});
