@@ -192,6 +192,7 @@ pub(crate) async fn context_of(url: &str) -> anyhow::Result<(Context, Arc<dyn Jo
         meter: Arc::new(Unmetered),
         templates: Arc::new(NoTemplates),
         tenants: Arc::new(slipway_app::tenants::targets::NoTargets),
+        inventories: slipway_app::topology::inventory::Inventories::default(),
         settings: Settings {
             deadlines: Deadlines::default(),
             claimed_within: ResourceLoop::LEASE * 2,

@@ -120,6 +120,8 @@ const TIMES: &[(Role, &str, &[&str])] = &[
     (Role::Happened, "tenants", &["created_at", "updated_at", "deleted_at"]),
     (Role::Schedule, "tenant_jobs", &["due_at", "lease_until"]),
     (Role::Happened, "tenant_jobs", &["created_at", "updated_at", "decommissioned_at"]),
+    (Role::Happened, "workspaces", &["paused_at", "created_at", "updated_at", "deleted_at"]),
+    (Role::Happened, "workspace_groups", &["created_at", "updated_at"]),
 ];
 
 fn classified() -> BTreeMap<(String, String), Role> {

@@ -78,6 +78,12 @@ const ROWS: &[&str] = &[
      VALUES ($1, 'x', 'x', '{}', AT, AT)",
     "INSERT INTO tenants (id, project_id, profile_id, name, target_name, state, job_id, \
      created_at, updated_at) VALUES ($1, $1, $1, 'x', 'x', 'ready', $1, AT, AT)",
+    "INSERT INTO workspaces (id, project_id, name, created_at, updated_at) \
+     VALUES ($1, $1, 'x', AT, AT)",
+    "INSERT INTO workspace_groups (id, workspace_id, project_id, name, single, role, wanted, \
+     min_count, max_count, hostname_pattern, made_of, depends_on, delete_lock, dropped, marked, \
+     created_at, updated_at) VALUES ($1, $1, $1, 'x', 0, 'Worker', 1, 0, 1, 'x', '{}', '[]', 0, 0, \
+     '[]', AT, AT)",
     "INSERT INTO outbox_events (id, aggregate_kind, aggregate_id, revision, event_type, \
      project_id, payload) VALUES ($1, 'x', $1, 1, 'x.X', $1, '{}')",
     "INSERT INTO installation (id) VALUES ($1)",

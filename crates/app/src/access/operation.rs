@@ -152,12 +152,11 @@ operations! {
     TenantExport            Admin    Project      "tenant.export";
 
     WorkspaceRead           Viewer   Project      -;
-    // Each change is audited with what it changes.
-    WorkspaceApply          Operator Project      "workspace.update";
     WorkspacePause          Operator Project      "workspace.pause";
     WorkspaceResume         Operator Project      "workspace.resume";
     WorkspaceDelete         Admin    Project      "workspace.delete";
     WorkspaceTeardown       Admin    Project      "workspace.delete";
+    WorkspaceCancel         Admin    Project      "deletion.cancel";
     ServerScaleUp           Operator Project      "server.scale_up";
     ServerScaleDown         Operator Project      "server.scale_down";
     ServerMark              Operator Project      "server.mark";

@@ -169,7 +169,7 @@ impl Client {
     }
 
     /// Brings every server that waits for nothing now to Ready.
-    async fn settle(&self, id: WorkspaceId) {
+    async fn bring_up(&self, id: WorkspaceId) {
         let mut free = Vec::new();
         for server in self.servers(id).await {
             let snapshot = self.world.snapshot(server.attempt_id).await;
@@ -190,7 +190,7 @@ impl Client {
     async fn ready(&self, id: WorkspaceId) {
         for _ in 0..4 {
             self.pass().await;
-            self.settle(id).await;
+            self.bring_up(id).await;
         }
         let servers = self.servers(id).await;
         assert!(servers.iter().all(Server::is_counted), "{servers:?}");
@@ -336,7 +336,7 @@ async fn servers_come_in_the_order_of_the_graph_and_go_in_the_other(client: &Cli
     for _ in 0..4 {
         client.pass().await;
         let before: BTreeSet<String> = ready(client, id).await;
-        client.settle(id).await;
+        client.bring_up(id).await;
         let now = ready(client, id).await;
         came.push(now.difference(&before).cloned().collect());
     }

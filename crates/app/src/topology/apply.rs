@@ -30,7 +30,7 @@ pub async fn apply(
     declared: &Declared,
     read: Option<Revision>,
 ) -> Result<(), Error> {
-    let actor = authorise(caller, Operation::WorkspaceApply)?;
+    let actor = authorise(caller, Operation::FilesApply)?;
     check_reference("metadata.project", project).map_err(Refusal::from)?;
     let name = Name::parse("metadata.name", name).map_err(Refusal::from)?;
     let specs = declared.check()?;

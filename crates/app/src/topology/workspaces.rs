@@ -183,7 +183,7 @@ pub async fn cancel(
     id: WorkspaceId,
     reason: Option<&str>,
 ) -> Result<Left, Error> {
-    authorise(caller, Operation::WorkspaceTeardown)?;
+    authorise(caller, Operation::WorkspaceCancel)?;
     let before = observed(context, id).await?.workspace;
     let Some(deletion) = before.deletion_id else {
         let message = format!("workspace `{}` is not being taken down", before.name);

@@ -301,6 +301,7 @@ impl Substrate for Simulated {
             provisioned_resource_id: text("/metadata/labels/slipway.dev~1provisioned-resource")
                 .and_then(|id| id.parse().ok()),
             claim_token: composite::claim_token(&found.object),
+            group: composite::group(&found.object),
             evidence: json!({ "simulated": true }),
         };
         let next = rest.next().map(|_| name.clone());

@@ -125,6 +125,7 @@ impl World {
             meter: Arc::new(Unmetered),
             templates: Arc::new(NoTemplates),
             tenants: Arc::new(slipway_app::tenants::targets::NoTargets),
+            inventories: slipway_app::topology::inventory::Inventories::default(),
             settings: Settings {
                 claimed_within: LEASE,
                 deadlines: Deadlines {

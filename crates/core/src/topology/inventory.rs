@@ -23,9 +23,9 @@ pub struct Known {
 }
 
 impl Known {
-    /// Whether the provider has to list it.
+    /// Whether the provider has to list it. One that is taken down may never have been made.
     const fn must_be_there(&self) -> bool {
-        matches!(self.phase, Phase::Enrolling | Phase::Ready | Phase::Deregistering)
+        matches!(self.phase, Phase::Enrolling | Phase::Ready)
     }
 
     /// Whether the provider may list it. One that is Deleted was proven absent.
@@ -93,7 +93,7 @@ impl Inventory {
                 if !(unknown.is_empty() && missing.is_empty()) =>
             {
                 let message = format!(
-                    "the provider and Slipway disagree about group `{group}`: {}; `slipway leaks` shows what nobody claims",
+                    "the provider and Slipway disagree about group `{group}`: {}; `slipway leaks list` shows what nobody claims",
                     disagreement(unknown, missing)
                 );
                 Err(Refusal::new(ErrorKind::InventoryMismatch, message)
@@ -173,7 +173,13 @@ mod tests {
 
     #[test]
     fn both_lists_are_named() {
-        let rows = [known(1, Phase::Ready), known(2, Phase::Ready), known(3, Phase::Deleted)];
+        let rows = [
+            known(1, Phase::Ready),
+            known(2, Phase::Ready),
+            known(3, Phase::Deleted),
+            // Taken down before anything was made for it.
+            known(4, Phase::Deregistering),
+        ];
         let nameless = Listed { name: "stray".to_owned(), id: None };
         let found = compare(&rows, &[listed(1), listed(3), listed(9), nameless], &rows);
         let refusal = found.check("workers").unwrap_err();

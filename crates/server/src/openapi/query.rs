@@ -130,6 +130,7 @@ pub(super) fn query(route: &Route, name: &str) -> (&'static str, Value) {
         "state" if route.tag().starts_with("tenant") || route.path.ends_with("/tenants") => {
             ("Only those in this state.", set("TenantJobState"))
         }
+        "workspace" => ("Only of this workspace: its name, its id or the beginning of it.", text),
         "profile" => ("Only of this tenant profile: its name or its id.", text),
         "deep" => (
             "Also compare columns and indexes with a tenant that is built for it and removed again.",

@@ -21,7 +21,7 @@ pub(crate) fn rows() -> Vec<Route> {
             .one::<Deletion>().query(&["reason", "grace", "plan", "break_glass"]).conditional(),
         post  ("/workspaces/{workspace}/teardown",           WorkspaceTeardown, workspaces::teardown, "Take a workspace down with its servers, in order; as a dry run, answer the order (`TeardownOrder`)")
             .body::<TeardownWorkspace>().one::<Deletion>().statuses(&[200, 202]),
-        post  ("/workspaces/{workspace}/cancel",             WorkspaceTeardown, workspaces::cancel,   "Stop the teardown of a workspace before its next server goes; the workspace stays, paused")
+        post  ("/workspaces/{workspace}/cancel",             WorkspaceCancel,   workspaces::cancel,   "Stop the teardown of a workspace before its next server goes; the workspace stays, paused")
             .body::<Because>().one::<CancelledTeardown>(),
         post  ("/workspaces/{workspace}/pause",              WorkspacePause,    workspaces::pause,    "Make and take down nothing in a workspace for a while, a teardown included")
             .body::<Because>().one::<Workspace>(),

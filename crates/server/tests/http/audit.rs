@@ -15,6 +15,7 @@ use crate::leaks::leaked;
 use crate::nodes::enrolled;
 use crate::orphan;
 use crate::tenants;
+use crate::topology;
 use crate::world::{Answer, KEY, World};
 
 fn lines(answer: &Answer) -> Vec<Value> {
@@ -264,6 +265,21 @@ async fn rows_are_audited_by_their_verb() {
     ask("POST", "/tenant-profiles/files/migrate", "{}").await;
     ask("POST", "/tenant-profiles", r#"{"name":"gone","settings":{"engine":"sqlite"}}"#).await;
     ask("DELETE", "/tenant-profiles/gone", "").await;
+
+    topology::cluster(&world, "default", "w").await;
+    ask("POST", "/workspaces/w/groups/w-w/scale-up", r#"{"by":1}"#).await;
+    ask("POST", "/workspaces/w/groups/w-w/scale-down", r#"{"by":1}"#).await;
+    ask("POST", "/workspaces/w/servers/w-w-1/mark", r#"{"marked":true}"#).await;
+    ask("POST", "/workspaces/w/servers/w-w-1/scale-down", why).await;
+    ask("POST", "/workspaces/w/servers/w-w-2/replace", why).await;
+    ask("DELETE", "/workspaces/w/servers/w-w-3?reason=x", "").await;
+    ask("POST", "/workspaces/w/pause", why).await;
+    ask("POST", "/workspaces/w/resume", why).await;
+    ask("POST", "/workspaces/w/teardown", r#"{"confirm":"w","reason":"x","break_glass":true}"#)
+        .await;
+    ask("POST", "/workspaces/w/cancel", why).await;
+    topology::apply(&world, "default", "empty", &[]).await;
+    ask("DELETE", "/workspaces/empty", "").await;
 
     let key = id(&ask("POST", "/keys", r#"{"name":"k","role":"viewer"}"#).await);
     ask("POST", &format!("/keys/{key}/rotate"), "{}").await;

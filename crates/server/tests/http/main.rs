@@ -31,4 +31,5 @@ mod streams;
 mod surface;
 mod tenants;
 mod tokens;
+mod topology;
 mod updates;

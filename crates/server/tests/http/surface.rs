@@ -202,6 +202,7 @@ async fn every_query_parameter_takes_what_its_schema_says() {
         ("project", "default"),
         ("cloud", "local"),
         ("profile", "files"),
+        ("workspace", "prod"),
         ("label", "a=b"),
         ("handle", "web-1"),
         ("id", "default"),

@@ -201,6 +201,15 @@ impl World {
         Self { router: router(state), ..self }
     }
 
+    /// Lists the servers of workspaces on the local cluster by this engine.
+    pub(crate) async fn listed_by(&self, substrate: Arc<dyn Substrate>) {
+        let clusters = self.context.stores.placement.cluster_list().await.unwrap();
+        let local = clusters.iter().find(|cluster| cluster.name == "local").unwrap();
+        let engines = Engines::new(self.engine_settings.clone());
+        let engines = engines.serving(local.id.into(), "local", substrate);
+        self.context.inventories.connect(engines, Duration::from_secs(5));
+    }
+
     /// Puts something between the handlers and the store.
     pub(crate) fn intercepted(self, wrap: impl FnOnce(Stores) -> Stores) -> Self {
         let mut state = self.state.clone();

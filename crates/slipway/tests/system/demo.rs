@@ -103,6 +103,19 @@ fn the_demo_of_tenants_verifies_every_fact_in_files() {
     check_lines(output);
 }
 
+#[test]
+fn the_demo_of_workspaces_verifies_every_fact() {
+    let (output, summary) = demo(&["workspace", "demo"]);
+    for (key, count) in
+        [("servers", 5), ("ready", 5), ("refused", 3), ("scaled_down", 1), ("torn_down", 4)]
+    {
+        assert_eq!(summary[key], count, "{key} of {summary}");
+    }
+    assert!(summary["facts"].as_u64().unwrap() >= 20, "{summary}");
+    assert!(summary["duration_ms"].as_u64().unwrap() < 90_000, "{summary}");
+    check_lines(output);
+}
+
 /// By a provisioner that is not superuser.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_demo_of_tenants_verifies_every_fact_on_postgresql() {

@@ -463,6 +463,41 @@ async fn what_blocks_tenants_is_explained() {
     .await;
 }
 
+/// A server on its own whose name is taken, and a group that depends on it.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_holds_up_a_workspace_is_explained() {
+    let mut plane = ControlPlane::new(None);
+    plane.start().await;
+    plane.declare("edge", 0).await;
+    let template = json!({ "hostname_pattern": "worker-{n}" });
+    let spec = json!({
+        "servers": [{ "name": "edge", "role": "LoadBalancer", "blueprint": "local-node" }],
+        "groups": [{
+            "name": "workers", "role": "Worker", "count": 1, "blueprint": "local-node",
+            "depends_on": ["edge"], "scale": { "min": 0, "max": 1, "template": template },
+        }],
+    });
+    let document = json!({
+        "apiVersion": "slipway.dev/v1", "kind": "Workspace",
+        "metadata": { "name": "prod", "project": "default" }, "spec": spec,
+    });
+    let body = json!({ "source": "shop", "documents": [{ "document": document }] });
+    let (status, applied) = plane.call(Method::POST, "/api/v1/apply", Some(body)).await;
+    assert_eq!((status, &applied[0]["outcome"]), (200, &json!("created")), "{applied}");
+    wait::until(TIMEOUT, "a workspace that is held up", async || {
+        let found = plane.get("/api/v1/workspaces/prod").await;
+        found["blockers"][0]["code"] == "workspace_blocked"
+    })
+    .await;
+    let server = plane.get("/api/v1/servers?workspace=prod").await[0]["id"].clone();
+    let server = server.as_str().unwrap();
+    let said = plane.explained(server, &["waiting_for_dependency"]).await;
+    insta::assert_snapshot!("waiting_for_dependency", said);
+    let said = plane.says(&["workspace", "get", "prod"]);
+    let blockers: Vec<_> = said.lines().skip_while(|line| *line != "Blockers:").collect();
+    insta::assert_snapshot!("workspace_blocked", blockers.join("\n"));
+}
+
 /// The snapshots cover every code, and no unknown one.
 #[test]
 fn every_code_is_produced() {

@@ -27,13 +27,14 @@ fn commands() -> Vec<String> {
 /// Lines that are not commands of the binary, or that start it permanently: the
 /// demos have their own tests, `cargo xtask test` runs this test, and every control
 /// plane here is started in one of the two ways of `slipway up`.
-const RUN_ELSEWHERE: [&str; 6] = [
+const RUN_ELSEWHERE: [&str; 7] = [
     "cargo run --release -- demo",
     "cargo xtask test",
     "slipway up",
     "slipway up --database-url postgres://user@host/slipway",
     "cargo run --release -- fleet demo",
     "cargo run --release -- tenant demo",
+    "cargo run --release -- workspace demo",
 ];
 
 /// PostgreSQL has its own tool for the one, and the other would report that the

@@ -82,7 +82,8 @@ pub(crate) async fn apply(connection: &mut Connection, commits: &[Commit]) -> Re
     }
     writes.deletion.apply(connection).await?;
     for write in writes.topology {
-        topology::write::apply(connection, write).await?;
+        // Off the stack of whoever commits.
+        Box::pin(topology::write::apply(connection, write)).await?;
     }
     writes.broker.apply_resources(connection).await?;
     writes.nodes.apply(connection).await?;

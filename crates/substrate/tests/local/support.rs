@@ -303,6 +303,7 @@ fn mk_snapshot() -> ResourceSnapshot {
             revision: Revision::FIRST,
             deletion_id: None,
             surge: None,
+            owner: None,
             deleted_at: None,
             created_at: moment,
             updated_at: moment,
@@ -339,5 +340,6 @@ fn mk_snapshot() -> ResourceSnapshot {
         observed: None,
         due_at: None,
         kept: Vec::new(),
+        waits_for: Vec::new(),
     }
 }

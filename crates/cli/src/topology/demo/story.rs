@@ -163,7 +163,7 @@ impl Story<'_, '_> {
         let confirm = WORKSPACE.to_owned();
         let reason = Some(REASON.to_owned());
         let mut body =
-            TeardownWorkspace { confirm, reason, dry_run: true, ..TeardownWorkspace::default() };
+            TeardownWorkspace { confirm, reason, dry_run: true, break_glass: true, plan: None };
         let order: TeardownOrder = self.client.post(&path, &body).await?;
         let stages = order.stages.iter().map(|stage| {
             let groups = stage.groups.iter().map(|group| group.group.as_str());

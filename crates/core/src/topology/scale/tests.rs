@@ -76,7 +76,7 @@ fn a_refused_gate_writes_nothing() {
 fn asking_again_is_answered_with_the_same_deletion() {
     let (inventory, ask) = (same(), mk_ask());
     let mut snapshot = server(Phase::Deregistering, Counts::default());
-    let under_way = crate::deletion::record::Deletion {
+    let under_way = Deletion {
         id: DeletionId::new(uuid::Uuid::from_u128(77)),
         state: DeletionState::Running,
         ..mk_deletion(&snapshot.of)

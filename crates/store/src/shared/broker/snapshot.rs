@@ -248,7 +248,7 @@ async fn load_related(
     let deletions = deletions(connection, marked).await?;
     let mut blockers = blockers(connection, named("a_id")?).await?;
     let mut nodes = last_nodes(nodes)?;
-    let waiting = waiting(connection, attempts).await?;
+    let waiting = Box::pin(waiting(connection, attempts)).await?;
     let around = RelatedRows { versions, facts, placements, tokens, deletions, waiting };
 
     let mut snapshots = HashMap::with_capacity(attempts.len());

@@ -83,6 +83,7 @@ pub(crate) async fn count(
             SubjectKind::Project
             | SubjectKind::Resource
             | SubjectKind::Generator
+            | SubjectKind::Workspace
             | SubjectKind::Stack,
             Some(marks),
         ) => marks.find(connection, subject.id).await?.and_then(|found| found.project_id),
