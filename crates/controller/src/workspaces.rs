@@ -40,7 +40,7 @@ impl WorkspacePass {
         Self { runner, stops: AtomicBool::new(false) }
     }
 
-    fn ticked(&self) -> &Arc<Notify> {
+    fn servers_moved(&self) -> &Arc<Notify> {
         &self.runner.context().wakes.servers
     }
 }
@@ -68,7 +68,7 @@ impl Pass for WorkspacePass {
                 (false, true) if over => return Ok(WAITING),
                 (false, true) => {
                     sleep(SHORTEST).await;
-                    drop(timeout(WAITING, self.ticked().notified()).await);
+                    drop(timeout(WAITING, self.servers_moved().notified()).await);
                 }
                 (false, false) => return Ok(INTERVAL),
             }
@@ -77,6 +77,6 @@ impl Pass for WorkspacePass {
 
     fn wind_down(&self) {
         self.stops.store(true, Ordering::Relaxed);
-        self.ticked().notify_one();
+        self.servers_moved().notify_one();
     }
 }

@@ -307,14 +307,14 @@ async fn groups_are_brought_to_their_counts(client: &Client) {
     // Another workspace with the same names is refused, one with the same prefix is counted
     // by itself.
     let same = client.apply("other", &workers("ca", 1, (0, 2))).await;
-    assert_eq!(same.unwrap_err().refusal.kind, ErrorKind::HostnamePatternTaken);
+    assert_eq!(same.expect_err("a refusal").refusal.kind, ErrorKind::HostnamePatternTaken);
     let eu = client.apply("eu", &workers("ca-eu", 1, (1, 2))).await.expect("the same prefix");
     client.ready(eu).await;
     assert_eq!(kind(client.scale_down("eu", "ca-eu-1").await), Some(ErrorKind::ScaleMinViolation));
     // A live server keeps its role.
     let mut other = workers("ca", 2, (0, 4));
     other["groups"][0]["role"] = json!("LoadBalancer");
-    let refused = client.apply("counts", &other).await.unwrap_err().refusal;
+    let refused = client.apply("counts", &other).await.expect_err("a refusal").refusal;
     assert_eq!(refused.kind, ErrorKind::RoleImmutable);
     // A group that is not declared any more goes.
     client.apply("counts", &json!({ "groups": [] })).await.expect("an empty workspace");
@@ -360,7 +360,7 @@ async fn servers_come_in_the_order_of_the_graph_and_go_in_the_other(client: &Cli
             "another name",
             DeleteOptions::default(),
         );
-        assert_eq!(confirm.await.unwrap_err().refusal.kind, ErrorKind::InvalidInput);
+        assert_eq!(confirm.await.expect_err("a refusal").refusal.kind, ErrorKind::InvalidInput);
         let options = DeleteOptions { reason: Some("over"), ..DeleteOptions::default() };
         workspaces::teardown(&client.context, &client.caller, id, "order", options).await
     };
@@ -393,7 +393,7 @@ async fn the_minimum_is_kept_and_the_maximum_not_passed(client: &Client) {
     client.scale_down("bounds", "mb-1").await.expect("one can be missed");
     // A second request is answered by the same deletion.
     client.scale_down("bounds", "mb-1").await.expect("it goes already");
-    let refused = client.scale_down("bounds", "mb-2").await.unwrap_err().refusal;
+    let refused = client.scale_down("bounds", "mb-2").await.expect_err("a refusal").refusal;
     assert_eq!(refused.kind, ErrorKind::ScaleMinViolation);
     let details = refused.details.expect("numbers");
     assert_eq!((&details["remaining"], &details["min"]), (&json!(1), &json!(2)));
@@ -405,7 +405,9 @@ async fn the_minimum_is_kept_and_the_maximum_not_passed(client: &Client) {
     let group = group.expect("the group");
     let wanted = servers::scale_up(&client.context, &client.caller, group.id, 2).await;
     assert_eq!(wanted.expect("two more"), 4);
-    let more = servers::scale_up(&client.context, &client.caller, group.id, 1).await.unwrap_err();
+    let more = servers::scale_up(&client.context, &client.caller, group.id, 1)
+        .await
+        .expect_err("a refusal");
     assert_eq!(more.refusal.kind, ErrorKind::ScaleMaxViolation);
     client.ready(id).await;
     assert_eq!(client.names(id).await, ["mb-1", "mb-2", "mb-3", "mb-4"]);
@@ -416,7 +418,7 @@ async fn the_minimum_is_kept_and_the_maximum_not_passed(client: &Client) {
     let options = DeleteOptions::default();
     let outcome = servers::scale_down_by(&client.context, &client.caller, &group, 3, options)
         .await
-        .unwrap_err();
+        .expect_err("a refusal");
     assert_eq!(outcome.refusal.kind, ErrorKind::ScaleMinViolation);
     let leaving = outcome.refusal.details.expect("details")["leaving"].clone();
     assert_eq!(leaving, json!(["mb-2", "mb-4"]));
@@ -434,15 +436,15 @@ async fn the_provider_is_asked_first(client: &Client) {
     client.script(|script| script.fails = true);
     let unavailable = client.scale_down("listed", "pl-1").await;
     assert_eq!(kind(unavailable), Some(ErrorKind::InventoryUnavailable));
-    let fewer = client.apply("listed", &workers("pl", 1, (0, 2))).await.unwrap_err();
+    let fewer = client.apply("listed", &workers("pl", 1, (0, 2))).await.expect_err("a refusal");
     assert_eq!(fewer.refusal.kind, ErrorKind::InventoryUnavailable);
     client.script(|script| *script = Script { has_a_stray: true, ..Script::default() });
-    let stray = client.scale_down("listed", "pl-1").await.unwrap_err().refusal;
+    let stray = client.scale_down("listed", "pl-1").await.expect_err("a refusal").refusal;
     assert_eq!(stray.kind, ErrorKind::InventoryMismatch);
     assert_eq!(stray.details.expect("lists")["unknown"], json!(["stray"]));
     let hidden = client.servers(id).await[1].attempt_id;
     client.script(|script| *script = Script { hides: [hidden].into(), ..Script::default() });
-    let missing = client.scale_down("listed", "pl-1").await.unwrap_err().refusal;
+    let missing = client.scale_down("listed", "pl-1").await.expect_err("a refusal").refusal;
     assert_eq!(missing.kind, ErrorKind::InventoryMismatch);
     assert_eq!(missing.details.expect("lists")["missing"], json!(["pl-2"]));
     client.script(|script| *script = Script::default());
@@ -455,11 +457,11 @@ async fn the_verbs_of_resources_leave_servers_alone(client: &Client) {
     let server = client.servers(id).await[0].clone();
     let options = DeleteOptions::default();
     let deleted = delete::delete(&client.context, &client.caller, server.id, options).await;
-    assert_eq!(deleted.unwrap_err().refusal.kind, ErrorKind::OwnedByWorkspace);
+    assert_eq!(deleted.expect_err("a refusal").refusal.kind, ErrorKind::OwnedByWorkspace);
     let retried =
         retry::retry(&client.context, &client.caller, server.id, "again", &Default::default())
             .await;
-    assert_eq!(retried.unwrap_err().refusal.kind, ErrorKind::OwnedByWorkspace);
+    assert_eq!(retried.expect_err("a refusal").refusal.kind, ErrorKind::OwnedByWorkspace);
     let cascade = DeleteOptions { cascade: true, ..DeleteOptions::default() };
     let project = request::delete::<slipway_core::catalog::project::Project>(
         &client.context,
@@ -468,17 +470,17 @@ async fn the_verbs_of_resources_leave_servers_alone(client: &Client) {
         cascade,
     )
     .await;
-    assert_eq!(project.unwrap_err().refusal.kind, ErrorKind::OwnedByWorkspace);
+    assert_eq!(project.expect_err("a refusal").refusal.kind, ErrorKind::OwnedByWorkspace);
     let cluster = request::delete::<slipway_core::placement::cluster::Cluster>(
         &client.context,
         &client.caller,
         "local",
         DeleteOptions::default(),
     );
-    let refused = cluster.await.unwrap_err().refusal.kind;
+    let refused = cluster.await.expect_err("a refusal").refusal.kind;
     assert!([ErrorKind::OwnedByWorkspace, ErrorKind::ClusterInUse].contains(&refused));
     let refused = workspaces::delete(&client.context, &client.caller, id, DeleteOptions::default());
-    assert_eq!(refused.await.unwrap_err().refusal.kind, ErrorKind::WorkspaceNotEmpty);
+    assert_eq!(refused.await.expect_err("a refusal").refusal.kind, ErrorKind::WorkspaceNotEmpty);
     // What was scaled down does not come back beside its group.
     client.scale_down("owned", "ow-n-1").await.expect("it can be missed");
     client.take_away(id).await;
@@ -491,7 +493,7 @@ async fn the_verbs_of_resources_leave_servers_alone(client: &Client) {
     let deletion = found.items.first().expect("its deletion").id;
     let ask = RestoreOptions { redeclare: true, ..RestoreOptions::default() };
     let restored = restore::restore(&client.context, &client.caller, deletion, ask).await;
-    assert_eq!(restored.unwrap_err().refusal.kind, ErrorKind::OwnedByWorkspace);
+    assert_eq!(restored.expect_err("a refusal").refusal.kind, ErrorKind::OwnedByWorkspace);
 }
 
 async fn a_quorum_is_kept_unless_the_glass_is_broken(client: &Client) {
@@ -501,7 +503,7 @@ async fn a_quorum_is_kept_unless_the_glass_is_broken(client: &Client) {
     let down = client.scale_down("quorum", "qc-1").await;
     assert_eq!(kind(down), Some(ErrorKind::ControlPlaneImmutable));
     let fewer = json!({ "groups": [group("qc", "ControlPlane", 1, (1, 3), &[])] });
-    let applied = client.apply("quorum", &fewer).await.unwrap_err();
+    let applied = client.apply("quorum", &fewer).await.expect_err("a refusal");
     assert_eq!(applied.refusal.kind, ErrorKind::ControlPlaneImmutable);
     let quorum = client.delete_server("quorum", "qc-1", false).await;
     assert_eq!(kind(quorum), Some(ErrorKind::QuorumViolation));
@@ -511,7 +513,7 @@ async fn a_quorum_is_kept_unless_the_glass_is_broken(client: &Client) {
     let options = DeleteOptions { reason: Some("it burns"), ..DeleteOptions::default() };
     let of = (found.group.id, found.server.id);
     let forbidden = servers::delete(&client.context, &operator, of, options).await;
-    assert_eq!(forbidden.unwrap_err().refusal.kind, ErrorKind::Forbidden);
+    assert_eq!(forbidden.expect_err("a refusal").refusal.kind, ErrorKind::Forbidden);
     client.script(|script| script.fails = true);
     client.delete_server("quorum", "qc-1", true).await.expect("the glass is broken");
     client.script(|script| *script = Script::default());
@@ -582,12 +584,12 @@ async fn a_key_of_another_project_sees_nothing(client: &Client) {
     let other = client.world.create_project("elsewhere").await.expect("a project");
     let stranger = Caller { project: Some(other), role: Role::Admin, ..caller() };
     let found = workspaces::find(&client.context, &stranger, "back").await;
-    assert_eq!(found.unwrap_err().refusal.kind, ErrorKind::WorkspaceNotFound);
+    assert_eq!(found.expect_err("a refusal").refusal.kind, ErrorKind::WorkspaceNotFound);
     let declared: Declared =
         serde_json::from_value(workers("st", 1, (0, 1))).expect("a declaration");
     let applied =
         apply::apply(&client.context, &stranger, PROJECT, "stranger", &declared, None).await;
-    assert_eq!(applied.unwrap_err().refusal.kind, ErrorKind::ProjectNotFound);
+    assert_eq!(applied.expect_err("a refusal").refusal.kind, ErrorKind::ProjectNotFound);
 }
 
 /// Twenty ask for different servers of a group with one more than its minimum: one passes.

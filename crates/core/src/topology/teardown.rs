@@ -8,7 +8,7 @@ use crate::topology::role::NodeRole;
 use crate::topology::server::Server;
 
 /// The groups in the order of a teardown: each step waits for the one before.
-pub fn order<'a>(groups: &'a [Group]) -> Vec<Vec<&'a Group>> {
+pub fn order(groups: &[Group]) -> Vec<Vec<&Group>> {
     let mut left: Vec<&Group> = groups.iter().collect();
     let mut steps = Vec::new();
     while !left.is_empty() {

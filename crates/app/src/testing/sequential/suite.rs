@@ -85,7 +85,7 @@ pub async fn conformance(store: Stores) {
     control::a_mark_ahead_lifts_every_claim(&world).await;
     control::withheld_shows_what_is_withheld_and_what_is_unknown(&world).await;
 
-    lifecycle::a_resource_walks_to_ready_and_out_again(&world).await;
+    Box::pin(lifecycle::a_resource_walks_to_ready_and_out_again(&world)).await;
     lifecycle::a_lost_answer_to_register_is_given_again(&world).await;
     lifecycle::a_lost_substrate_gets_a_new_token_and_a_new_node(&world).await;
     lifecycle::force_revokes_the_key(&world).await;

@@ -77,7 +77,8 @@ pub(crate) async fn decide_enrolment(
         let key = ResourceKey::Token(token);
         let resource = decide::ByKey { blueprints: &backend.blueprints, key };
         let key = Enrolment { resource, nonce, public_key, locked };
-        match backend.database.transact(Decision { key, rule: &mut *rule, beside: None }).await {
+        let decision = Decision { key, rule: &mut *rule, beside: None };
+        match Box::pin(backend.database.transact(decision)).await {
             Err(Failure::Refused(refusal))
                 if refusal.kind == ErrorKind::PoolExhausted && locked == Locked::Skipped =>
             {

@@ -65,7 +65,7 @@ port! {
             rule: &mut ServerRule<'_>,
         ) -> Result<(), Error> {
             let of = Server { blueprints: &self.blueprints, id };
-            self.decided(AtTheDoor { of, subject: of_server, input }, rule).await
+            Box::pin(self.decided(AtTheDoor { of, subject: of_server, input }, rule)).await
         }
 
         async fn server_decide_replacement(
@@ -75,7 +75,7 @@ port! {
             rule: &mut ServerReplacementRule<'_>,
         ) -> Result<(), Error> {
             let of = CorrectedServer { blueprints: &self.blueprints, key };
-            self.decided(AtTheDoor { of, subject: of_corrected, input }, rule).await
+            Box::pin(self.decided(AtTheDoor { of, subject: of_corrected, input }, rule)).await
         }
     }
 }
