@@ -12,7 +12,7 @@ use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::broker::transition::transitions;
 use slipway_core::deletion::door::Doored;
 use slipway_core::error::Refusal;
-use slipway_core::ids::{GroupId, ProvisionedResourceId, ResourceId, WorkspaceId};
+use slipway_core::ids::{GroupId, ProvisionedResourceId, ResourceId, Revision, WorkspaceId};
 use slipway_core::topology::gates::Door;
 use slipway_core::topology::next::{Action, Observed, next, released};
 use slipway_core::topology::scale::{self, Asked, GroupSnapshot, NewServer, OfServer};
@@ -101,13 +101,14 @@ impl Runner {
         let mut refusals = Vec::new();
         for action in next(&observed) {
             // While nothing may be changed, nothing is begun.
-            let Ok(_permit) = self.permits.enter(&self.context.stores).await? else {
+            let Ok(permit) = self.permits.enter(&self.context.stores).await? else {
                 passed.withheld = true;
                 return Ok(());
             };
+            let mode = permit.revision();
             let done = match &action {
                 Action::Declare { group, name } => self.declare(&observed, *group, name).await,
-                Action::ScaleDown { group, server } => self.scale_down(*group, *server).await,
+                Action::ScaleDown { group, server } => self.scale_down(*group, *server, mode).await,
                 Action::Forget { group } => self.forget(*group).await,
             };
             match done {
@@ -160,7 +161,12 @@ impl Runner {
     }
 
     /// Whether its teardown began.
-    async fn scale_down(&self, group: GroupId, server: ResourceId) -> Result<bool, Error> {
+    async fn scale_down(
+        &self,
+        group: GroupId,
+        server: ResourceId,
+        mode: Revision,
+    ) -> Result<bool, Error> {
         let inventory = self.context.inventories.of_group(&self.context.stores, group).await?;
         let caller = Caller::trusted(&self.actor.name);
         let options = DeleteOptions { reason: Some(REASON), ..DeleteOptions::default() };
@@ -175,7 +181,7 @@ impl Runner {
             let asked = Asked { door, caller: Role::Operator, inventory: &inventory, ask: &ask };
             let requested = scale::leave(&snapshot.of, &snapshot.door, &asked, &self.actor)?;
             transitioned = transitions(&requested.commit, Some(&snapshot.of.of));
-            Ok(requested.commit)
+            requested.commit.permitted(Some(mode))
         };
         let input = ask.input(self.context.settings.deletion);
         self.context.stores.topology.server_decide_deletion(server, input, &mut rule).await?;
