@@ -14,10 +14,13 @@
 //! It runs no composition functions and calls no cloud. Flags set the behaviour
 //! of all composites, a [`script`] that of one.
 //!
+//! Beside it, [`hetzner`] plays the API of a cloud for the engine of that name.
+//!
 //! Start it as the program `crossplane-standin`, or inside a test by [`run`].
 //!
 //! Must not: be needed by anything that ships.
 
+pub mod hetzner;
 pub mod script;
 
 mod options;
