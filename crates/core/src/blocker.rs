@@ -21,6 +21,7 @@ closed_set!(
         SubstrateUnknown => "substrate_unknown",
         SubstrateTerminating => "substrate_terminating",
         ApplyFailed => "apply_failed",
+        NoCapacity => "no_capacity",
         DeleteFailed => "delete_failed",
         ParameterValuesInvalid => "parameter_values_invalid",
         NodeLeft => "node_left",
@@ -125,6 +126,7 @@ impl BlockerCode {
             | Self::SubstrateUnknown
             | Self::SubstrateTerminating
             | Self::ApplyFailed
+            | Self::NoCapacity
             | Self::DeleteFailed
             | Self::ProvisioningOverdue
             | Self::DeprovisioningOverdue
@@ -202,6 +204,24 @@ impl BlockerCode {
             Self::ApplyFailed | Self::ProvisioningOverdue | Self::PendingOverdue => {
                 &[INSPECT, DELETE]
             }
+            Self::NoCapacity => &[
+                Remedy {
+                    action: "wait: the loop asks again by itself when there may be capacity",
+                    command: None,
+                    role: "operator",
+                },
+                Remedy {
+                    action: "name other types or locations in its fallbacks; they are tried in order",
+                    command: Some("slipway resource update {id} --param fallbacks=<list>"),
+                    role: "operator",
+                },
+                Remedy {
+                    action: "if it is the quota of the project: have the provider raise it",
+                    command: None,
+                    role: "admin",
+                },
+                DELETE,
+            ],
             Self::DeleteFailed => &[INSPECT],
             Self::DeprovisioningOverdue => &[INSPECT, RETRY_PROVIDER, ORPHAN, ABANDON],
             Self::ParameterValuesInvalid => &[Remedy {
@@ -312,7 +332,7 @@ impl BlockerCode {
             }],
             Self::ClusterNotServed => &[
                 Remedy {
-                    action: "serve the cluster named in the evidence: its access kubeconfig/<name> is the file <name> in the kubeconfig_dir of a control plane, in-cluster is a pod of that cluster; then read the log of the one that should serve it",
+                    action: "serve the cluster named in the evidence: its access kubeconfig/<name> is the file <name> in the kubeconfig_dir of a control plane, in-cluster is a pod of that cluster, hetzner/<name> is the file <name> in its provider_token_dir; then read the log of the one that should serve it",
                     command: None,
                     role: "admin",
                 },

@@ -5,7 +5,7 @@ use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::catalog::blueprint_version::Engine;
 
 use crate::injection::{self, Injection};
-use crate::{Error, NodeSettings, RenderedComposite, crossplane, local_node, machine};
+use crate::{Error, NodeSettings, RenderedComposite, crossplane, hetzner, local_node, machine};
 
 /// The composite of a resource, to be applied under the claim that the snapshot
 /// was read with.
@@ -25,7 +25,7 @@ pub fn composite_of(
             let none = &Injection::None;
             RenderedComposite::started(snapshot, namespace, settings, claim, owned, none)
         }
-        Engine::Hetzner => Err(Error::Engine(Engine::Hetzner)),
+        Engine::Hetzner => hetzner::render(snapshot, namespace, settings, claim, injection),
     }
 }
 
@@ -35,7 +35,7 @@ pub fn owned_of(snapshot: &ResourceSnapshot, settings: &NodeSettings) -> Result<
         Engine::Local => local_node::owned(snapshot, settings),
         Engine::Crossplane => crossplane::owned(snapshot, settings),
         Engine::Manual => machine::owned(snapshot, settings),
-        Engine::Hetzner => Err(Error::Engine(Engine::Hetzner)),
+        Engine::Hetzner => hetzner::owned(snapshot, settings),
     }
 }
 

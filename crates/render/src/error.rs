@@ -1,6 +1,5 @@
 //! Why something could not be rendered. Reveals nothing of a token.
 
-use slipway_core::catalog::blueprint_version::Engine;
 use slipway_core::error::Refusal;
 
 use crate::cloud_init::RenderFailed;
@@ -22,6 +21,4 @@ pub enum Error {
         "blueprint `{slug}` hands the image of the node agent to a Helm release, and none is configured; set `node_image`"
     )]
     NoNodeImage { slug: String },
-    #[error("nothing is rendered for engine {0}")]
-    Engine(Engine),
 }

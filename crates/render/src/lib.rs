@@ -4,7 +4,7 @@
 //! `Debug` or error text.
 //!
 //! Four groups. The composite of a resource: [`dispatch`] chooses the engine,
-//! [`crossplane`], [`local_node`] and [`machine`] write it. Publishing a version: [`pair`]
+//! [`crossplane`], [`local_node`], [`hetzner`] and [`machine`] write it. Publishing a version: [`pair`]
 //! checks an [`xrd`], a [`composition`] and the metadata against each other.
 //! What a project shares in its namespace: [`shared`], with [`provider_config`]
 //! and [`external_secret`]. What a cluster needs to know the kind of a
@@ -22,6 +22,7 @@ pub mod dispatch;
 mod documents;
 mod error;
 pub mod external_secret;
+pub mod hetzner;
 pub mod injection;
 pub mod local_node;
 pub mod machine;

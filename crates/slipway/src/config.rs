@@ -140,6 +140,11 @@ pub(crate) struct Layer {
     #[arg(long, value_name = "DIR", env = "SLIPWAY_KUBECONFIG_DIR")]
     kubeconfig_dir: Option<PathBuf>,
 
+    /// A folder of API tokens of providers: a cluster that was registered with
+    /// `--access hetzner/shop` is served by a control plane that has the file `shop`.
+    #[arg(long, value_name = "DIR", env = "SLIPWAY_PROVIDER_TOKEN_DIR")]
+    provider_token_dir: Option<PathBuf>,
+
     /// The namespace on a management cluster for the high-water mark of this
     /// installation; it has to exist [default: slipway-system].
     #[arg(long, value_name = "NAME", env = "SLIPWAY_SYSTEM_NAMESPACE")]
@@ -371,6 +376,7 @@ pub(crate) struct Config {
     pub(crate) token_environment: String,
     pub(crate) namespace_prefix: NamespacePrefix,
     pub(crate) kubeconfig_dir: Option<PathBuf>,
+    pub(crate) provider_token_dir: Option<PathBuf>,
     pub(crate) system_namespace: String,
     pub(crate) placement: PlacementConfig,
     pub(crate) heartbeat_interval: Duration,
@@ -494,6 +500,10 @@ impl Layer {
             kubeconfig_dir: layer
                 .kubeconfig_dir
                 .map(|path| absolute("kubeconfig_dir", &path))
+                .transpose()?,
+            provider_token_dir: layer
+                .provider_token_dir
+                .map(|path| absolute("provider_token_dir", &path))
                 .transpose()?,
             system_namespace: checked!(name, system_namespace, "slipway-system"),
             placement: PlacementConfig::of(

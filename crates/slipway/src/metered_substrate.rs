@@ -48,7 +48,7 @@ impl Call<'_> {
             Ok(_) => "done",
             Err(Error::Conflict(_)) => "conflict",
             Err(Error::Superseded { .. }) => "superseded",
-            Err(Error::Failed(_)) => "failed",
+            Err(Error::Failed(_) | Error::NoCapacity(_)) => "failed",
             Err(Error::Unanswered(_)) => "abandoned",
             Err(Error::Withheld) => "withheld",
         };

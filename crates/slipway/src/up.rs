@@ -13,6 +13,7 @@ mod loops;
 mod mode;
 mod partitions;
 pub(crate) mod preflight;
+mod projects;
 mod seeding;
 mod stop;
 mod worker;

@@ -1,14 +1,18 @@
 //! `crossplane-standin`: see the library of this crate for what it is.
 #![expect(clippy::print_stderr, reason = "a command line tool talks to its user")]
 
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::Context as _;
-use clap::{Parser, Subcommand};
+use clap::{Args, Parser, Subcommand};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
-use slipway_standin::{NOTICE, Options, run};
+use slipway_standin::hetzner::{Boot, Provider, ProviderOptions};
+use slipway_standin::{NOTICE, Options, parse_duration, run};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
@@ -32,11 +36,39 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Play the API of Hetzner Cloud, until SIGINT or SIGTERM
+    Hetzner(HetznerArguments),
     /// Run a node agent, as `slipway agent` does
     Agent {
         #[command(subcommand)]
         agent: AgentCommand,
     },
+}
+
+#[derive(Debug, Args)]
+struct HetznerArguments {
+    /// Where it listens; it says on standard error which port it got
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
+    listen: SocketAddr,
+    /// The token of its one project
+    #[arg(long, value_name = "TEXT", default_value = "standin-token")]
+    token: String,
+    /// Requests an hour
+    #[arg(long, value_name = "N", default_value_t = 3_600)]
+    limit: u32,
+    /// How long a server takes to be made
+    #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = parse_duration)]
+    action_time: Duration,
+    /// There is no capacity for this TYPE@LOCATION
+    #[arg(long = "exhausted", value_name = "OFFER")]
+    exhausted: Vec<String>,
+    /// What a server boots, in words: {directory} is its folder and {user_data} its document,
+    /// such as `slipway agent node --dir {directory}`
+    #[arg(long, value_name = "COMMAND", requires = "folder")]
+    boot: Option<String>,
+    /// Where the folders of the servers are
+    #[arg(long, value_name = "DIR")]
+    folder: Option<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -68,6 +100,9 @@ async fn carry_out(arguments: Arguments) -> anyhow::Result<()> {
         let options = slipway_agent::node::NodeOptions { directory: dir };
         return slipway_agent::node::run(options).await.context("the agent cannot go on");
     }
+    if let Some(Command::Hetzner(arguments)) = arguments.command {
+        return hetzner(arguments).await;
+    }
     eprintln!("{NOTICE}");
     let config = match &arguments.kubeconfig {
         Some(path) => {
@@ -78,11 +113,37 @@ async fn carry_out(arguments: Arguments) -> anyhow::Result<()> {
         None => Config::infer().await.context("name a cluster with --kubeconfig")?,
     };
     let client = Client::try_from(config).context("cannot make a client of that cluster")?;
+    tokio::select! {
+        ended = run(client, arguments.options) => ended,
+        ended = told_to_end() => ended,
+    }
+}
+
+async fn hetzner(arguments: HetznerArguments) -> anyhow::Result<()> {
+    let words = |command: String| command.split_whitespace().map(str::to_owned).collect();
+    let boot = arguments.boot.zip(arguments.folder);
+    let options = ProviderOptions {
+        listen: arguments.listen,
+        tokens: BTreeMap::from([(arguments.token, "main".to_owned())]),
+        limit: arguments.limit,
+        action_time: arguments.action_time,
+        boot: boot.map(|(command, folder)| Boot { command: words(command), folder }),
+    };
+    let provider = Provider::start(options).await?;
+    for offer in &arguments.exhausted {
+        provider.exhaust(offer, "resource_unavailable");
+    }
+    eprintln!("This is a stand-in for tests. It is not Hetzner Cloud. Its API: {}", provider.url());
+    told_to_end().await
+}
+
+/// Waits for SIGINT or SIGTERM.
+async fn told_to_end() -> anyhow::Result<()> {
     let mut terminate = signal(SignalKind::terminate()).context("cannot wait for SIGTERM")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot wait for SIGINT")?;
     tokio::select! {
-        ended = run(client, arguments.options) => ended,
-        _ = terminate.recv() => Ok(()),
-        _ = interrupt.recv() => Ok(()),
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
     }
+    Ok(())
 }

@@ -34,6 +34,9 @@ pub enum Error {
     /// A worker with a newer claim wrote the object; this one must stop.
     #[error("the object was written under claim {found:?}, which is newer than {ours:?}")]
     Superseded { ours: ClaimToken, found: ClaimToken },
+    /// The provider has no capacity for it now; it may have some later.
+    #[error("{0}")]
+    NoCapacity(String),
     /// The substrate refused, or was not asked.
     #[error("{0}")]
     Failed(String),

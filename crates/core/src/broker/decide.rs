@@ -16,7 +16,9 @@ use crate::broker::snapshot::ResourceSnapshot;
 use crate::broker::surge;
 use crate::nodes::drain;
 use crate::nodes::node::Node;
-use crate::nodes::token::{TokenDecision, TokenLifetimes, decide_token, decide_token_by_hand};
+use crate::nodes::token::{
+    Carried, TokenDecision, TokenLifetimes, decide_token, decide_token_by_hand,
+};
 use crate::operations::control::Mode;
 use crate::placement::namespace::Placement;
 use crate::time::Timestamp;
@@ -229,6 +231,10 @@ fn apply(
             Ok(Effect::None(Outcome::Done))
         }
         TokenDecision::Hold(code) => Err(Obstacle::new(code, hold_message(code))),
+        TokenDecision::Mint { .. } if needs_another_machine(snapshot, report) => {
+            let message = "the token that its machine was made with is of no use any more, and a machine keeps its document; a node enrolled from it before, so it is not replaced by itself: let the machine enrol again with a token by hand, or retry or delete the resource";
+            Err(Obstacle::new(BlockerCode::NodeLeft, message))
+        }
         // Checked before a token is minted for an object that cannot carry it.
         TokenDecision::Mint { .. } => facts.injectable.clone().map(|()| Effect::Apply(token)),
         TokenDecision::Keep | TokenDecision::Slide { .. } => Ok(Effect::Apply(token)),
@@ -247,6 +253,14 @@ fn dependencies(snapshot: &ResourceSnapshot) -> Result<(), Obstacle> {
     let message =
         format!("it waits for what it depends on: {}", each.collect::<Vec<_>>().join(", "));
     Err(Obstacle::new(BlockerCode::WaitingForDependency, message))
+}
+
+/// A token for a machine that keeps its document takes a new machine. One from which no node
+/// ever enrolled is replaced; another may have what somebody needs.
+fn needs_another_machine(snapshot: &ResourceSnapshot, report: &CompositeReport) -> bool {
+    snapshot.blueprint.engine.keeps_document()
+        && report.carried() != Carried::NoObject
+        && snapshot.node.is_some()
 }
 
 const fn hold_message(code: BlockerCode) -> &'static str {

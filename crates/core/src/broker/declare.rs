@@ -309,9 +309,7 @@ mod tests {
 
     use super::*;
     use crate::broker::snapshot::CredentialConflict;
-    use crate::fixtures::{
-        mk_actor, mk_blueprint, mk_declaration, mk_declare_snapshot, mk_placement,
-    };
+    use crate::fixtures::{mk_actor, mk_declaration, mk_declare_snapshot, mk_placement};
 
     fn on(engine: Engine) -> Placement {
         Placement { engine, ..mk_placement() }
@@ -392,15 +390,6 @@ mod tests {
             ),
             (
                 DeclareSnapshot { placement: Some(on(Engine::Crossplane)), ..good() },
-                ErrorKind::EngineNotServed,
-                "blueprint",
-            ),
-            (
-                DeclareSnapshot {
-                    placement: Some(on(Engine::Hetzner)),
-                    blueprint: Some(BlueprintVersion { engine: Engine::Hetzner, ..mk_blueprint() }),
-                    ..good()
-                },
                 ErrorKind::EngineNotServed,
                 "blueprint",
             ),

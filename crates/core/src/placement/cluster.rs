@@ -54,24 +54,61 @@ pub enum ClusterAccess {
     InCluster,
     /// With the file of this name in its folder of kubeconfigs.
     Kubeconfig(Name),
+    /// A project at Hetzner Cloud, with the API token in the file of this name in its folder of
+    /// tokens; where its API is, unless it is the provider's own.
+    Hetzner { token: Name, endpoint: Option<String> },
 }
 
 impl ClusterAccess {
     const IN_CLUSTER: &str = "in-cluster";
     const KUBECONFIG: &str = "kubeconfig/";
+    const HETZNER: &str = "hetzner/";
+    const ENDPOINT_MAX: usize = 253;
 
     pub fn parse(text: &str) -> Result<Self, InvalidText> {
         if text == Self::IN_CLUSTER {
             return Ok(Self::InCluster);
+        }
+        if let Some(rest) = text.strip_prefix(Self::HETZNER) {
+            return Self::parse_hetzner(rest);
         }
         let name =
             text.strip_prefix(Self::KUBECONFIG).and_then(|name| Name::parse("access", name).ok());
         name.map(Self::Kubeconfig).ok_or_else(|| {
             InvalidText::new(
                 "access",
-                "must be in-cluster, or kubeconfig/ and the name of a file in the control plane's kubeconfig_dir, such as kubeconfig/east",
+                "must be in-cluster, or kubeconfig/ and the name of a file in the control plane's kubeconfig_dir, such as kubeconfig/east, or hetzner/ and the name of a file in its provider_token_dir",
             )
         })
+    }
+
+    fn parse_hetzner(text: &str) -> Result<Self, InvalidText> {
+        let (name, endpoint) = match text.split_once('@') {
+            Some((name, endpoint)) => (name, Some(endpoint)),
+            None => (text, None),
+        };
+        // The engine checks the address as a URL before it sends anything there.
+        let fits = |address: &&str| {
+            let plain = address.chars().all(|c| c.is_ascii_graphic() && !"@?#".contains(c));
+            let loopback = ["http://127.0.0.1", "http://localhost", "http://[::1]"];
+            let leads = address.starts_with("https://")
+                || loopback.iter().any(|host| {
+                    let rest = address.strip_prefix(host);
+                    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with([':', '/']))
+                });
+            plain && leads && address.len() <= Self::ENDPOINT_MAX
+        };
+        let token = Name::parse("access", name).ok();
+        let endpoint = endpoint.map(|address| Some(address).filter(fits).ok_or(()));
+        match (token, endpoint.transpose()) {
+            (Some(token), Ok(endpoint)) => {
+                Ok(Self::Hetzner { token, endpoint: endpoint.map(str::to_owned) })
+            }
+            _ => Err(InvalidText::new(
+                "access",
+                "must be hetzner/ and the name of a file in the control plane's provider_token_dir, such as hetzner/shop; for another address of the API, @ and its URL follow (https, or http for loopback)",
+            )),
+        }
     }
 }
 
@@ -80,6 +117,9 @@ pub fn how_to_serve(access: Option<&ClusterAccess>) -> String {
     match access {
         Some(ClusterAccess::Kubeconfig(name)) => format!(
             "put a kubeconfig for it as the file `{name}` into the kubeconfig_dir of a control plane, which then serves it within seconds"
+        ),
+        Some(ClusterAccess::Hetzner { token, .. }) => format!(
+            "put an API token of the project as the file `{token}` into the provider_token_dir of a control plane, which then serves it within seconds"
         ),
         Some(ClusterAccess::InCluster) => {
             "run a control plane in a pod of that cluster; it uses the account of the pod"
@@ -94,6 +134,10 @@ impl fmt::Display for ClusterAccess {
         match self {
             Self::InCluster => f.write_str(Self::IN_CLUSTER),
             Self::Kubeconfig(name) => write!(f, "{}{name}", Self::KUBECONFIG),
+            Self::Hetzner { token, endpoint: None } => write!(f, "{}{token}", Self::HETZNER),
+            Self::Hetzner { token, endpoint: Some(endpoint) } => {
+                write!(f, "{}{token}@{endpoint}", Self::HETZNER)
+            }
         }
     }
 }
@@ -173,13 +217,14 @@ impl Cluster {
 
     /// The first phase of a project namespace. The local engine creates it
     /// itself once a process serves the cluster, which is when its identity is
-    /// known; elsewhere somebody has to create it first.
+    /// known; a project at Hetzner Cloud has none to create, and the engine itself
+    /// waits for the identity; elsewhere somebody has to create it first.
     pub fn first_phase(&self) -> NamespacePhase {
         match (self.engine, &self.substrate_uid) {
-            (Engine::Local | Engine::Manual, Some(_)) => NamespacePhase::Ready,
-            (Engine::Local | Engine::Crossplane | Engine::Manual | Engine::Hetzner, _) => {
-                NamespacePhase::Pending
+            (Engine::Local | Engine::Manual, Some(_)) | (Engine::Hetzner, _) => {
+                NamespacePhase::Ready
             }
+            (Engine::Local | Engine::Crossplane | Engine::Manual, _) => NamespacePhase::Pending,
         }
     }
 }
@@ -244,10 +289,23 @@ fn refuse_access(engine: Engine, access: Option<&ClusterAccess>) -> Result<(), R
                 "is missing: say how the cluster is reached, in-cluster or kubeconfig/<name>";
             Err(Refusal::invalid("access", problem))
         }
-        (Engine::Local | Engine::Manual | Engine::Hetzner, Some(_)) => {
+        (Engine::Hetzner, None) => {
+            let problem = "is missing: say where its API token is, hetzner/<name>";
+            Err(Refusal::invalid("access", problem))
+        }
+        (Engine::Local | Engine::Manual, Some(_)) => {
             let problem = format!(
-                "is for the engine crossplane; a cluster of the engine {engine} takes none"
+                "is for the engines crossplane and hetzner; a cluster of the engine {engine} takes none"
             );
+            Err(Refusal::invalid("access", problem))
+        }
+        (Engine::Crossplane, Some(ClusterAccess::Hetzner { .. })) => Err(Refusal::invalid(
+            "access",
+            "is for the engine hetzner; a cluster of the engine crossplane takes in-cluster or kubeconfig/<name>",
+        )),
+        (Engine::Hetzner, Some(ClusterAccess::InCluster | ClusterAccess::Kubeconfig(_))) => {
+            let problem =
+                "is for the engine crossplane; one of the engine hetzner takes hetzner/<name>";
             Err(Refusal::invalid("access", problem))
         }
         _ => Ok(()),
@@ -631,8 +689,40 @@ mod tests {
         assert_eq!(refused(&mixed), ErrorKind::EngineNotServed);
         let right = owner(crossplane, vec![Engine::Crossplane]);
         assert!(assign(&right, Expected::Any, &mk_actor()).is_ok());
-        let reserved = snapshot(Cluster { engine: Engine::Hetzner, ..mk_cluster() });
-        assert_eq!(refused(&reserved), ErrorKind::EngineNotServed);
+    }
+
+    #[test]
+    fn an_access_is_read_as_it_is_written_and_fits_its_engine() {
+        for text in [
+            "in-cluster",
+            "kubeconfig/east",
+            "hetzner/shop",
+            "hetzner/shop@https://api.example/v1",
+            "hetzner/shop@http://127.0.0.1:4000/v1",
+        ] {
+            let access = ClusterAccess::parse(text).unwrap();
+            assert_eq!(access.to_string(), text);
+            let is_hetzner = matches!(access, ClusterAccess::Hetzner { .. });
+            for (engine, fits) in [
+                (Engine::Local, false),
+                (Engine::Manual, false),
+                (Engine::Crossplane, !is_hetzner),
+                (Engine::Hetzner, is_hetzner),
+            ] {
+                assert_eq!(refuse_access(engine, Some(&access)).is_ok(), fits, "{engine} {text}");
+            }
+        }
+        for bad in [
+            "hetzner/",
+            "hetzner/../x",
+            "hetzner/shop@",
+            "hetzner/shop@http://api.example/v1",
+            "hetzner/shop@http://127.0.0.1.example/v1",
+            "hetzner/shop@https://user@api.example",
+            "hetzner/shop@https://api.example/v1?x",
+        ] {
+            assert!(ClusterAccess::parse(bad).is_err(), "{bad}");
+        }
     }
 
     fn placed(commit: &Commit) -> ClusterAssignment {

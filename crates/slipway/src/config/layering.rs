@@ -21,7 +21,7 @@ impl Layer {
         upper_or_lower! {
             config, listen, probe_listen, tls_cert, tls_key, behind_proxy, node_ca_file, data_dir, database_url, database_connections, database_timeout,
             database_statement_timeout, public_url, node_image, substrate_root, reconcile_interval,
-            lease, token_ttl, token_env, namespace_prefix, kubeconfig_dir, system_namespace,
+            lease, token_ttl, token_env, namespace_prefix, kubeconfig_dir, provider_token_dir, system_namespace,
             namespace_subjects, namespace_role, namespace_quota, secret_store, heartbeat_interval,
             orphan_after, orphan_interval, deletion_grace, deletion_retention, deletion_brake, deletion_brake_window, stop_grace, drain_timeout, pending_deadline,
             provisioning_deadline, enrolling_deadline, deregistering_deadline,

@@ -86,6 +86,7 @@ pub(super) fn values(config: &Config, file: Option<String>) -> Vec<(&'static str
         ("token_env", Some(config.token_environment.clone())),
         ("namespace_prefix", Some(config.namespace_prefix.as_str().to_owned())),
         ("kubeconfig_dir", config.kubeconfig_dir.as_deref().map(path)),
+        ("provider_token_dir", config.provider_token_dir.as_deref().map(path)),
         ("system_namespace", Some(config.system_namespace.clone())),
         ("namespace_subjects", list(&config.placement.subjects)),
         ("namespace_role", Some(config.placement.role.clone())),

@@ -1,11 +1,14 @@
-//! Checks the clusters of engine crossplane: whether this machine has the kubeconfig that a
-//! row names, and whether the API server behind it answers.
+//! Checks the clusters of engine crossplane and the projects of engine hetzner: whether this
+//! machine has the kubeconfig or token that a row names, and whether the API behind it answers.
 
 use std::time::Duration;
 
 use slipway_cli::ServerProbe;
 use slipway_core::placement::cluster::{ClusterAccess, how_to_serve};
 use slipway_substrate::crossplane::Access;
+use slipway_substrate::hetzner::{
+    DEFAULT_ENDPOINT, Endpoint, ProjectAccess, TokenFile, project_uid,
+};
 
 use super::finding::{Area, Finding};
 use crate::config::Config;
@@ -36,6 +39,14 @@ pub(super) async fn inspect(seen: &ServerProbe, config: &Config) -> Vec<Finding>
             );
         }
         let access = cluster.access.as_deref().map(ClusterAccess::parse);
+        let access = match access {
+            Some(Ok(access @ ClusterAccess::Hetzner { .. })) => {
+                let uid = cluster.substrate_uid.as_deref();
+                project(&mut area, &cluster.name, uid, &access, config).await;
+                continue;
+            }
+            access => access,
+        };
         let Some(Ok(ClusterAccess::Kubeconfig(name))) = access else { continue };
         let remedy = how_to_serve(Some(&ClusterAccess::Kubeconfig(name.clone())));
         let Some(folder) = &config.kubeconfig_dir else {
@@ -77,4 +88,47 @@ pub(super) async fn inspect(seen: &ServerProbe, config: &Config) -> Vec<Finding>
         }
     }
     area.into_findings()
+}
+
+/// Whether the token is there, and leads to the project that was registered.
+async fn project(
+    area: &mut Area,
+    cluster: &str,
+    registered: Option<&str>,
+    access: &ClusterAccess,
+    config: &Config,
+) {
+    let ClusterAccess::Hetzner { token, endpoint } = access else { return };
+    let remedy = how_to_serve(Some(access));
+    let Some(folder) = &config.provider_token_dir else {
+        let text = format!("{cluster}: this control plane has no provider_token_dir");
+        area.warning("provider_token", text, remedy);
+        return;
+    };
+    let file = folder.join(token.as_str());
+    let shown = file.display();
+    if !file.is_file() {
+        area.problem("provider_token", format!("{cluster}: there is no file {shown}"), remedy);
+        return;
+    }
+    let endpoint = endpoint.as_deref().unwrap_or(DEFAULT_ENDPOINT);
+    let answer = async {
+        let endpoint = Endpoint::parse(endpoint).map_err(|error| error.to_string())?;
+        let access = ProjectAccess { endpoint, token: TokenFile::new(&file) };
+        let asked = tokio::time::timeout(TIMEOUT, project_uid(access)).await;
+        asked.map_err(|_| "it did not answer in time".to_owned())?.map_err(|e| e.to_string())
+    };
+    match (answer.await, registered) {
+        (Ok(found), Some(known)) if found.as_deref() != Some(known) => area.problem(
+            "provider_token",
+            format!("{cluster}: {shown} leads to another project than the registered one"),
+            "put a token of the registered project there",
+        ),
+        (Ok(_), _) => area.ok("provider_token", format!("{cluster}: {shown} is accepted")),
+        (Err(why), _) => area.problem(
+            "provider_token",
+            format!("{cluster}: {shown}: {why}"),
+            "put a token there that may read and write, or repair the way to the provider",
+        ),
+    }
 }

@@ -1,7 +1,8 @@
-//! Finds the management clusters of engine crossplane that this process can
-//! reach, and those of engine manual, which every process serves: they are rows. A
-//! new row, a new kubeconfig in the folder or another access of a row is served
-//! without a restart; a cluster whose row was deleted is served no longer.
+//! Finds the management clusters of engine crossplane and the projects of engine
+//! hetzner that this process can reach, and the clusters of engine manual, which every
+//! process serves: they are rows. A new row, a new file in the folder of kubeconfigs or
+//! of tokens, or another access of a row is served without a restart; a cluster whose
+//! row was deleted is served no longer.
 //!
 //! *Guarantees:* an unreachable cluster keeps neither the process from starting
 //! nor another cluster from being served. The engine acts only after a heartbeat
@@ -9,7 +10,7 @@
 //! database is recognised before anything happens there.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -20,14 +21,19 @@ use slipway_app::placement::reconcile::ManagementRegistry;
 use slipway_app::ports::Substrate;
 use slipway_app::ports::store::{Error as StoreError, Page};
 use slipway_controller::Shutdown;
+use slipway_core::catalog::Name;
 use slipway_core::catalog::blueprint_version::Engine;
 use slipway_core::ids::{ClusterId, InstallationId};
 use slipway_core::placement::cluster::{Cluster, ClusterAccess};
 use slipway_substrate::crossplane::{Access, CrossplaneConfig, CrossplaneSubstrate};
+use slipway_substrate::hetzner::{
+    DEFAULT_ENDPOINT, Endpoint, HetznerConfig, HetznerSubstrate, ProjectAccess, TokenFile,
+};
 use slipway_substrate::manual::ManualSubstrate;
 use tokio::task::JoinSet;
 
 use super::partitions::Partitions;
+use super::projects;
 use crate::config::Config;
 use crate::metered_substrate::MeteredSubstrate;
 
@@ -48,15 +54,29 @@ pub(super) struct Clusters {
     registry: ManagementRegistry,
     sweep: Duration,
     system_namespace: String,
-    /// `None` for an engine that has no access.
-    served: Mutex<HashMap<ClusterId, Option<Served>>>,
+    served: Mutex<HashMap<ClusterId, Served>>,
 }
 
 /// A cluster that this process serves, and the way by which it reaches it.
 #[derive(Debug)]
-struct Served {
-    engine: Arc<CrossplaneSubstrate>,
-    access: Access,
+enum Served {
+    /// It is nothing but its row.
+    Row,
+    Crossplane {
+        engine: Arc<CrossplaneSubstrate>,
+        access: Access,
+    },
+    Hetzner {
+        engine: Arc<HetznerSubstrate>,
+        access: ProjectAccess,
+    },
+}
+
+/// How this process reaches a cluster.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Way {
+    Cluster(Access),
+    Project(ProjectAccess),
 }
 
 /// The credentials that this process has for clusters.
@@ -64,21 +84,33 @@ struct Served {
 struct Reach {
     in_pod: bool,
     kubeconfig_dir: Option<PathBuf>,
+    token_dir: Option<PathBuf>,
 }
 
 impl Reach {
     /// The access of this process to a cluster, if it has any.
-    async fn of(&self, access: &ClusterAccess) -> Option<Access> {
+    async fn of(&self, access: &ClusterAccess) -> Option<Way> {
         match access {
-            ClusterAccess::InCluster => self.in_pod.then_some(Access::InCluster),
+            ClusterAccess::InCluster => self.in_pod.then_some(Way::Cluster(Access::InCluster)),
             ClusterAccess::Kubeconfig(name) => {
-                // A name is a DNS label, so it cannot lead out of the folder.
-                let path = self.kubeconfig_dir.as_ref()?.join(name.as_str());
-                let found = tokio::fs::metadata(&path).await.ok()?;
-                found.is_file().then_some(Access::Kubeconfig(path))
+                let path = file_in(self.kubeconfig_dir.as_deref(), name).await?;
+                Some(Way::Cluster(Access::Kubeconfig(path)))
+            }
+            ClusterAccess::Hetzner { token, endpoint } => {
+                let path = file_in(self.token_dir.as_deref(), token).await?;
+                let endpoint = endpoint.as_deref().unwrap_or(DEFAULT_ENDPOINT);
+                let endpoint = Endpoint::parse(endpoint).ok()?;
+                Some(Way::Project(ProjectAccess { endpoint, token: TokenFile::new(path) }))
             }
         }
     }
+}
+
+/// The file of this name, if it is there. A name is a DNS label, so it cannot lead out of the
+/// folder.
+async fn file_in(folder: Option<&Path>, name: &Name) -> Option<PathBuf> {
+    let path = folder?.join(name.as_str());
+    tokio::fs::metadata(&path).await.ok()?.is_file().then_some(path)
 }
 
 impl Clusters {
@@ -94,6 +126,7 @@ impl Clusters {
             reach: Reach {
                 in_pod: std::env::var_os("KUBERNETES_SERVICE_HOST").is_some(),
                 kubeconfig_dir: config.kubeconfig_dir.clone(),
+                token_dir: config.provider_token_dir.clone(),
             },
             sweep: config.reconcile_interval,
             system_namespace: config.system_namespace.clone(),
@@ -144,29 +177,49 @@ impl Clusters {
                 if !is_served {
                     let manual = ManualSubstrate::new(cluster.id.into(), self.permits());
                     self.serve(&cluster, Arc::new(manual), tasks, shutdown).await;
-                    self.served().insert(cluster.id, None);
+                    self.served().insert(cluster.id, Served::Row);
                 }
                 continue;
             }
             let Some(access) = &cluster.access else { continue };
-            let Some(access) = self.reach.of(access).await else { continue };
-            if is_served {
-                self.reach_by(&cluster, access);
-            } else {
-                self.serve_crossplane(&cluster, access, tasks, shutdown).await;
+            let Some(way) = self.reach.of(access).await else { continue };
+            match way {
+                way if is_served => self.reach_by(&cluster, way).await,
+                Way::Cluster(access) => {
+                    self.serve_crossplane(&cluster, access, tasks, shutdown).await;
+                }
+                Way::Project(access) => {
+                    self.serve_hetzner(&cluster, access, tasks, shutdown).await;
+                }
             }
         }
     }
 
     /// Takes over another access of a cluster that is served.
-    fn reach_by(&self, cluster: &Cluster, access: Access) {
-        let mut served = self.served();
-        let Some(Some(found)) = served.get_mut(&cluster.id) else { return };
-        if found.access != access {
-            let name = cluster.name.as_str();
-            tracing::info!(cluster = name, "a cluster is reached by another access from now on");
-            found.engine.reach_by(access.clone());
-            found.access = access;
+    async fn reach_by(&self, cluster: &Cluster, way: Way) {
+        let project = {
+            let mut served = self.served();
+            match (served.get_mut(&cluster.id), way) {
+                (Some(Served::Crossplane { engine, access }), Way::Cluster(new))
+                    if *access != new =>
+                {
+                    engine.reach_by(new.clone());
+                    *access = new;
+                    None
+                }
+                (Some(Served::Hetzner { engine, access }), Way::Project(new)) if *access != new => {
+                    *access = new.clone();
+                    Some((Arc::clone(engine), new))
+                }
+                _ => return,
+            }
+        };
+        let name = cluster.name.as_str();
+        tracing::info!(cluster = name, "a cluster is reached by another access from now on");
+        if let Some((engine, access)) = project
+            && let Err(error) = engine.reach_by(access).await
+        {
+            tracing::error!(cluster = name, %error, "a project at a provider cannot be reached");
         }
     }
 
@@ -186,7 +239,7 @@ impl Clusters {
         });
     }
 
-    fn served(&self) -> MutexGuard<'_, HashMap<ClusterId, Option<Served>>> {
+    fn served(&self) -> MutexGuard<'_, HashMap<ClusterId, Served>> {
         self.served.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -198,7 +251,7 @@ impl Clusters {
                 .kind::<Cluster>()
                 .page(&ShowDeleted(false), Page { after, limit: PAGE })
                 .await?;
-            let engines = [Engine::Crossplane, Engine::Manual];
+            let engines = [Engine::Crossplane, Engine::Manual, Engine::Hetzner];
             let ours = |cluster: &Cluster| engines.contains(&cluster.engine);
             found.extend(page.items.into_iter().filter(ours));
             // The API shows rows that cannot be read; they are skipped here.
@@ -232,10 +285,34 @@ impl Clusters {
         let crossplane = Arc::new(crossplane);
         self.serve(cluster, Arc::clone(&crossplane) as _, tasks, shutdown).await;
         // The placement loop can now write what its projects need there.
-        let served = Served { engine: Arc::clone(&crossplane), access };
-        self.served().insert(cluster.id, Some(served));
+        let served = Served::Crossplane { engine: Arc::clone(&crossplane), access };
+        self.served().insert(cluster.id, served);
         self.registry.add(cluster.id, crossplane);
         self.partitions.context.wakes.wake_placement();
+    }
+
+    async fn serve_hetzner(
+        &self,
+        cluster: &Cluster,
+        access: ProjectAccess,
+        tasks: &mut JoinSet<()>,
+        shutdown: &Shutdown,
+    ) {
+        let installation = self.installation;
+        let config = HetznerConfig { access: access.clone(), installation };
+        let engine = match HetznerSubstrate::new(config) {
+            Ok(engine) => Arc::new(engine.with_permits(self.permits())),
+            Err(error) => {
+                let name = cluster.name.as_str();
+                tracing::error!(cluster = name, %error, "a project at a provider is not served");
+                return;
+            }
+        };
+        self.serve(cluster, Arc::clone(&engine) as _, tasks, shutdown).await;
+        let context = self.partitions.context.clone();
+        let verifying = Arc::clone(&engine);
+        tasks.spawn(projects::keep_verified(context, cluster.id, verifying, shutdown.clone()));
+        self.served().insert(cluster.id, Served::Hetzner { engine, access });
     }
 
     async fn serve(
@@ -279,24 +356,31 @@ impl Clusters {
 
 #[cfg(test)]
 mod tests {
-    use slipway_core::catalog::Name;
-
     use super::*;
 
     #[tokio::test]
     async fn a_cluster_is_reached_where_its_way_leads_somewhere() {
         let folder = tempfile::tempdir().unwrap();
         let way = |name: &str| ClusterAccess::Kubeconfig(Name::parse("access", name).unwrap());
-        let here = Reach { in_pod: false, kubeconfig_dir: Some(folder.path().to_owned()) };
+        let there = Some(folder.path().to_owned());
+        let here = Reach { in_pod: false, kubeconfig_dir: there.clone(), token_dir: there };
         assert_eq!(here.of(&way("east")).await, None, "no such file yet");
         std::fs::write(folder.path().join("east"), "").unwrap();
         std::fs::create_dir(folder.path().join("west")).unwrap();
-        let east = Access::Kubeconfig(folder.path().join("east"));
-        assert_eq!(here.of(&way("east")).await, Some(east));
+        let east = folder.path().join("east");
+        let reached = Some(Way::Cluster(Access::Kubeconfig(east.clone())));
+        assert_eq!(here.of(&way("east")).await, reached);
+        let project = |text: &str| ClusterAccess::parse(text).unwrap();
+        let Some(Way::Project(reached)) = here.of(&project("hetzner/east")).await else {
+            panic!("the token is there");
+        };
+        assert_eq!(reached.token, TokenFile::new(east));
+        assert_eq!(here.of(&project("hetzner/west")).await, None, "a folder");
         assert_eq!(here.of(&way("west")).await, None, "a folder");
         assert_eq!(here.of(&ClusterAccess::InCluster).await, None, "in no pod");
-        let pod = Reach { in_pod: true, kubeconfig_dir: None };
-        assert_eq!(pod.of(&ClusterAccess::InCluster).await, Some(Access::InCluster));
+        let pod = Reach { in_pod: true, kubeconfig_dir: None, token_dir: None };
+        let reached = Some(Way::Cluster(Access::InCluster));
+        assert_eq!(pod.of(&ClusterAccess::InCluster).await, reached);
         assert_eq!(pod.of(&way("east")).await, None, "no folder");
     }
 }

@@ -67,10 +67,16 @@ async fn answer(state: Arc<Mutex<State>>, request: HttpRequest) -> Response<Body
     // A task of its own: a request is carried out although its client has gone.
     let is_lost = ordered == Some(Fault::LoseAnswer);
     let work = tokio::spawn(async move {
-        if let Some(Fault::Delay(time)) = ordered {
+        let delay = match ordered {
+            Some(Fault::Delay(time)) => Some(time),
+            _ => None,
+        };
+        if let Some(time) = delay {
+            lock(&state).delayed += 1;
             tokio::time::sleep(time).await;
         }
         let mut state = lock(&state);
+        state.delayed -= usize::from(delay.is_some());
         state.advance();
         state.handle(&arrived)
     });

@@ -61,6 +61,8 @@ pub(super) struct State {
     /// Method, path and query of each request.
     pub(super) requests: Vec<String>,
     pub(super) violations: Vec<String>,
+    /// Requests that are held back now.
+    pub(super) delayed: usize,
 }
 
 /// A server as a test looks at it.
@@ -89,6 +91,7 @@ impl Provider {
             machines: Machines::new(options.boot),
             requests: Vec::new(),
             violations: Vec::new(),
+            delayed: 0,
         };
         let state = Arc::new(Mutex::new(state));
         let ticking = Arc::clone(&state);
@@ -215,6 +218,11 @@ impl Provider {
     /// What did not fit a schema.
     pub fn violations(&self) -> Vec<String> {
         self.state().violations.clone()
+    }
+
+    /// How many requests are held back now, as a test ordered.
+    pub fn delayed(&self) -> usize {
+        self.state().delayed
     }
 
     /// How many machines run.

@@ -158,6 +158,9 @@ impl Batch<'_> {
                 }
                 Ok(Ok(_)) | Err(_) => return None,
             },
+            Err(Error::NoCapacity(message)) => {
+                Outcome::Failed(Obstacle { code: BlockerCode::NoCapacity, message })
+            }
             Err(error) => Outcome::Failed(Obstacle { code, message: error.to_string() }),
         })
     }
@@ -215,10 +218,9 @@ fn not_rendered(error: &slipway_render::Error) -> Obstacle {
     let code = match error {
         Render::Parameters(_) => BlockerCode::ParameterValuesInvalid,
         Render::NotPlaced => BlockerCode::NamespaceNotReady,
-        Render::Document(_)
-        | Render::NoCompositeType { .. }
-        | Render::NoNodeImage { .. }
-        | Render::Engine(_) => BlockerCode::ApplyFailed,
+        Render::Document(_) | Render::NoCompositeType { .. } | Render::NoNodeImage { .. } => {
+            BlockerCode::ApplyFailed
+        }
     };
     Obstacle::new(code, error.to_string())
 }

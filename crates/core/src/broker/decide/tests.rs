@@ -11,7 +11,7 @@ use super::*;
 use crate::blocker::{Blocker, Deadlines};
 use crate::broker::prepare::Read;
 use crate::broker::record::{Pace, Tick, record};
-use crate::catalog::blueprint_version::{BlueprintVersion, MeshRole};
+use crate::catalog::blueprint_version::{BlueprintVersion, Engine, MeshRole};
 use crate::commit::{Recheck, Write};
 use crate::deletion::DeletionWrite;
 use crate::fixtures::{
@@ -20,7 +20,7 @@ use crate::fixtures::{
 };
 use crate::ids::{DrainId, NodeId};
 use crate::nodes::NodesWrite;
-use crate::nodes::node::Drain;
+use crate::nodes::node::{DeregisteredHow, Deregistration, Drain};
 use crate::nodes::token::{BootstrapToken, Carried, Consumption};
 use crate::operations::control::Observing;
 use crate::placement::namespace::NamespacePhase;
@@ -259,6 +259,37 @@ fn a_token_is_minted_only_for_an_apply_that_can_be_made() {
         }
     });
     assert!(minted > 0);
+}
+
+/// Another token takes another machine there: one that somebody used is left to a person.
+#[test]
+fn a_machine_that_keeps_its_document_is_replaced_only_if_no_node_enrolled_from_it() {
+    let blueprint = BlueprintVersion { engine: Engine::Hetzner, ..mk_blueprint() };
+    let expired = mk_token(100, 200, 90_000);
+    let report = mk_report(true);
+    let fresh = ResourceSnapshot {
+        blueprint: Arc::new(blueprint),
+        token: Some(expired),
+        ..mk_snapshot(Phase::Enrolling)
+    };
+    let effect = |snapshot: &ResourceSnapshot, report: &CompositeReport| {
+        decide(snapshot, report, &mk_facts(), &Mode::Acting, snapshot.now).effect
+    };
+    assert!(matches!(effect(&fresh, &report), Effect::Apply(TokenDecision::Mint { .. })));
+    let left = Deregistration {
+        at: at(990),
+        how: DeregisteredHow::Left,
+        by: "node".to_owned(),
+        reason: None,
+    };
+    let gone = mk_node().deregistered(left);
+    let used = ResourceSnapshot { node: Some(gone), ..fresh };
+    let Effect::None(Outcome::Blocked(obstacle)) = effect(&used, &report) else {
+        panic!("{:?}", effect(&used, &report));
+    };
+    assert_eq!(obstacle.code, BlockerCode::NodeLeft);
+    let absent = effect(&used, &CompositeReport::Absent);
+    assert!(matches!(absent, Effect::Apply(TokenDecision::Mint { .. })), "{absent:?}");
 }
 
 /// The placement loop is woken once, when a resource begins to wait for it.
