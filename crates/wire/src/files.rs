@@ -248,7 +248,7 @@ pub struct BlueprintSpec {
     pub display_name: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// `local`, `crossplane` or `manual`. It cannot change.
+    /// `local`, `crossplane`, `manual` or `hetzner`. It cannot change.
     pub engine: String,
     /// Published if they are not yet. One that was published never changes, and stays.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -314,7 +314,7 @@ pub struct LabelSpec {
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ClusterSpec {
-    /// `local`, `crossplane` or `manual`. It cannot change.
+    /// `local`, `crossplane`, `manual` or `hetzner`. It cannot change.
     pub engine: String,
     /// For projects that are placed later.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -41,7 +41,9 @@ pub struct CreateCluster {
     #[schema(pattern = "^[a-z0-9]([a-z0-9-]*[a-z0-9])?$", max_length = 63)]
     pub region: Option<String>,
     /// How the cluster is reached: `in-cluster`, or `kubeconfig/` and the name of
-    /// a file in the control plane's `kubeconfig_dir`. For engine `crossplane`.
+    /// a file in the control plane's `kubeconfig_dir`, for engine `crossplane`; `hetzner/` and the
+    /// name of a file in its `provider_token_dir`, maybe with `@` and the URL of the API, for
+    /// engine `hetzner`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access: Option<String>,
     /// Whether it is protected from deletion.

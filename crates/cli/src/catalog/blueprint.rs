@@ -29,7 +29,7 @@ pub enum BlueprintCommand {
         /// What it makes
         #[arg(long, default_value = "")]
         description: String,
-        /// Who makes it: local, crossplane or manual
+        /// Who makes it: local, crossplane, manual or hetzner
         #[arg(long)]
         engine: String,
         /// Protect it from deletion

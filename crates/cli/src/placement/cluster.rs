@@ -19,7 +19,7 @@ pub enum ClusterCommand {
     Create {
         /// Lowercase letters, digits and hyphens
         name: String,
-        /// local, crossplane or manual
+        /// local, crossplane, manual or hetzner
         #[arg(long)]
         engine: String,
         /// What the namespaces of projects begin with
@@ -28,7 +28,8 @@ pub enum ClusterCommand {
         /// Where it is, for placing projects by region
         #[arg(long)]
         region: Option<String>,
-        /// How it is reached: in-cluster, or kubeconfig/<name of a file in kubeconfig_dir>
+        /// How it is reached: in-cluster, kubeconfig/<name of a file in kubeconfig_dir>, or
+        /// hetzner/<name of a file in provider_token_dir>
         #[arg(long)]
         access: Option<String>,
         /// Protect it from deletion
@@ -44,7 +45,8 @@ pub enum ClusterCommand {
     Update {
         #[command(flatten)]
         cluster: NamedArguments,
-        /// How it is reached: in-cluster, or kubeconfig/<name of a file in kubeconfig_dir>
+        /// How it is reached: in-cluster, kubeconfig/<name of a file in kubeconfig_dir>, or
+        /// hetzner/<name of a file in provider_token_dir>
         #[arg(long, group = "change")]
         access: Option<String>,
         /// Where it is; empty for nowhere

@@ -25,6 +25,7 @@ mod explained;
 mod first_minute;
 mod fleet;
 mod flood;
+mod hetzner;
 mod import;
 mod keys;
 mod late_replica;
