@@ -38,14 +38,14 @@ use super::shapes::{ActionStatus, Labels, NewServer, Server};
 const USER_DATA_MAX: usize = 32 << 10;
 
 /// A composite as this engine applies it.
-struct Wanted<'a> {
+struct Desired<'a> {
     rendered: &'a RenderedComposite,
     address: Address,
     spec: ServerSpec,
     labels: Labels,
 }
 
-impl<'a> Wanted<'a> {
+impl<'a> Desired<'a> {
     fn of(rendered: &'a RenderedComposite) -> Result<Self, Error> {
         let object = rendered.expose_object();
         let spec = ServerSpec::of(object).map_err(|refusal| Error::Failed(refusal.to_string()))?;
@@ -87,27 +87,27 @@ pub(super) async fn apply(
     session: &Session,
     rendered: &RenderedComposite,
 ) -> Result<CompositeReport, Error> {
-    let wanted = Wanted::of(rendered)?;
-    match engine.known(session, &wanted.address).await? {
-        Some(known) => apply_to(engine, session, &wanted, known).await,
-        None => create(engine, session, &wanted).await,
+    let desired = Desired::of(rendered)?;
+    match engine.known(session, &desired.address).await? {
+        Some(known) => apply_to(engine, session, &desired, known).await,
+        None => create(engine, session, &desired).await,
     }
 }
 
 async fn apply_to(
     engine: &HetznerSubstrate,
     session: &Session,
-    wanted: &Wanted<'_>,
+    desired: &Desired<'_>,
     known: Known,
 ) -> Result<CompositeReport, Error> {
-    may_write(engine, &known.server, wanted)?;
+    may_write(engine, &known.server, desired)?;
     let report = |known: &Known| CompositeReport::Present(Box::new(live(known)));
-    let has_token = wanted.has_token(&known.server);
-    if has_token && wanted.is_so(&known.server) {
+    let has_token = desired.has_token(&known.server);
+    if has_token && desired.is_so(&known.server) {
         return Ok(report(&known));
     }
     // While it is locked only the labels could be written. The next tick finds it unlocked.
-    let only_protection = labels::is_so(&known.server.labels, &wanted.labels);
+    let only_protection = labels::is_so(&known.server.labels, &desired.labels);
     if has_token && only_protection && known.server.locked {
         return Ok(report(&known));
     }
@@ -119,8 +119,8 @@ async fn apply_to(
     };
     let mut known = Known { server, ..known };
     engine.servers.answered(known.server.clone(), None);
-    may_write(engine, &known.server, wanted)?;
-    if !wanted.has_token(&known.server) {
+    may_write(engine, &known.server, desired)?;
+    if !desired.has_token(&known.server) {
         tracing::info!(
             server = id,
             "a server whose node never enrolled has a token that is not in place, and is replaced"
@@ -129,30 +129,34 @@ async fn apply_to(
         Server::DELETING.clone_into(&mut known.server.status);
         return Ok(report(&known));
     }
-    if !labels::lasts(&known.server.labels, &wanted.labels) {
+    if !labels::lasts(&known.server.labels, &desired.labels) {
         return Err(Error::Failed(format!(
             "the server {} ({id}) keeps its type, location, image, placement group and SSH keys for life; replace the resource to change them: slipway resource replace",
             known.server.name
         )));
     }
-    if !labels::is_so(&known.server.labels, &wanted.labels) {
-        let labels = labels::merged(&known.server.labels, &wanted.labels);
+    if !labels::is_so(&known.server.labels, &desired.labels) {
+        let labels = labels::merged(&known.server.labels, &desired.labels);
         let write = async |session: &Session| session.server_label(id, labels).await;
         known.server = engine.permitted(session, write).await.map_err(not_written)?;
         engine.servers.answered(known.server.clone(), None);
     }
-    if known.server.protection.delete != wanted.spec.delete_protection {
-        protect(engine, session, &mut known.server, wanted.spec.delete_protection).await?;
+    if known.server.protection.delete != desired.spec.delete_protection {
+        protect(engine, session, &mut known.server, desired.spec.delete_protection).await?;
     }
     Ok(report(&known))
 }
 
 /// Whether this claim may write the live server.
-fn may_write(engine: &HetznerSubstrate, server: &Server, wanted: &Wanted<'_>) -> Result<(), Error> {
-    if let Some(reason) = engine.another(server, &wanted.address) {
+fn may_write(
+    engine: &HetznerSubstrate,
+    server: &Server,
+    desired: &Desired<'_>,
+) -> Result<(), Error> {
+    if let Some(reason) = engine.another(server, &desired.address) {
         return Err(Error::Conflict(reason));
     }
-    let ours = wanted.rendered.claim_token();
+    let ours = desired.rendered.claim_token();
     if let Some(found) = labels::claim_token(&server.labels).filter(|found| *found > ours) {
         return Err(Error::Superseded { ours, found });
     }
@@ -194,29 +198,29 @@ async fn protect(
 async fn create(
     engine: &HetznerSubstrate,
     session: &Session,
-    wanted: &Wanted<'_>,
+    desired: &Desired<'_>,
 ) -> Result<CompositeReport, Error> {
-    let user_data = wanted.rendered.expose_object()["spec"]["userData"].as_str();
+    let user_data = desired.rendered.expose_object()["spec"]["userData"].as_str();
     if user_data.is_some_and(|text| text.len() > USER_DATA_MAX) {
         let problem = format!("the cloud-init document is longer than {USER_DATA_MAX} bytes");
         return Err(Error::Failed(problem));
     }
-    let placement_group = match &wanted.spec.placement_group {
+    let placement_group = match &desired.spec.placement_group {
         None => None,
         Some(name) => Some(placement_group(session, name).await?),
     };
     let new = |offer: &Offer| NewServer {
-        name: wanted.address.name.clone(),
+        name: desired.address.name.clone(),
         server_type: offer.server_type.clone(),
         location: offer.location.clone(),
-        image: wanted.spec.image.clone(),
+        image: desired.spec.image.clone(),
         placement_group,
-        ssh_keys: wanted.spec.ssh_keys.clone(),
+        ssh_keys: desired.spec.ssh_keys.clone(),
         user_data: user_data.map(str::to_owned),
-        labels: wanted.labels.clone(),
+        labels: desired.labels.clone(),
     };
     let mut lacking = Vec::new();
-    for offer in wanted.spec.offers() {
+    for offer in desired.spec.offers() {
         if let Some((left, said)) = engine.exhausted.of(&offer) {
             lacking.push(format!("{offer}: {said} (asked again in {} s)", left.as_secs() + 1));
             continue;
@@ -241,7 +245,7 @@ async fn create(
                 lacking.push(format!("{offer}: {message}"));
             }
             Err(error) if error.reason == Reason::NotUnique => {
-                return existing(engine, session, wanted, error).await;
+                return existing(engine, session, desired, error).await;
             }
             Err(error) => return Err(not_written(error)),
         }
@@ -260,15 +264,15 @@ fn failure(error: Option<super::shapes::ActionError>) -> String {
 async fn existing(
     engine: &HetznerSubstrate,
     session: &Session,
-    wanted: &Wanted<'_>,
+    desired: &Desired<'_>,
     refused: ApiError,
 ) -> Result<CompositeReport, Error> {
-    let filter = Filter { name: Some(&wanted.address.name), ..Filter::default() };
+    let filter = Filter { name: Some(&desired.address.name), ..Filter::default() };
     let found = session.servers(filter, 1).await.map_err(failed)?.items.into_iter().next();
     let Some(server) = found else { return Err(failed(refused)) };
     engine.servers.answered(server.clone(), None);
     let known = Known { server, creation: Creation::Unknown };
-    apply_to(engine, session, wanted, known).await
+    apply_to(engine, session, desired, known).await
 }
 
 async fn placement_group(session: &Session, name: &str) -> Result<u64, Error> {
