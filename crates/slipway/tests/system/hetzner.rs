@@ -88,6 +88,8 @@ async fn a_server_at_hetzner_enrols_by_cloud_init_and_leaves_nothing_behind() {
             blockers.iter().any(|one| one["code"] == "no_capacity")
         };
         plane.wait_for(&second, "blocked for its capacity", blocked).await;
+        let said = plane.explained(&second, &["no_capacity"]).await;
+        insta::assert_snapshot!("no_capacity", said);
         plane.delete(&second).await;
         plane.wait_for_phase(&second, "Deleted").await;
 

@@ -221,8 +221,9 @@ async fn create(
     };
     let mut lacking = Vec::new();
     for offer in desired.spec.offers() {
-        if let Some((left, said)) = engine.exhausted.of(&offer) {
-            lacking.push(format!("{offer}: {said} (asked again in {} s)", left.as_secs() + 1));
+        // The text has no time, so that a blocker stays the same until something changes.
+        if let Some(said) = engine.exhausted.of(&offer) {
+            lacking.push(format!("{offer}: {said}"));
             continue;
         }
         let new = new(&offer);

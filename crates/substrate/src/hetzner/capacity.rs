@@ -36,11 +36,11 @@ impl Exhausted {
         offers.insert(offer.clone(), (Instant::now() + self.lasts, said.to_owned()));
     }
 
-    /// For how long it is not asked for again, and what the provider said.
-    pub(super) fn of(&self, offer: &Offer) -> Option<(Duration, String)> {
+    /// What the provider said a moment ago, if it is not to be asked again yet.
+    pub(super) fn of(&self, offer: &Offer) -> Option<String> {
         let mut offers = self.offers.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
         offers.retain(|_, (until, _)| *until > now);
-        offers.get(offer).map(|(until, said)| (*until - now, said.clone()))
+        offers.get(offer).map(|(_, said)| said.clone())
     }
 }
