@@ -428,11 +428,14 @@ async fn what_the_cluster_of_a_project_cannot_serve_is_refused() {
     assert_eq!(refused.refused(422, "engine_not_served").as_deref(), Some("blueprint"));
     assert_eq!(refused.json()["details"]["cluster_engine"], "local", "{refused:?}");
 
-    // A reserved name is no engine.
-    let blueprint = json!({ "slug": "vm", "display_name": "VM", "engine": "hetzner" });
-    let cluster = json!({ "name": "fsn1", "engine": "hetzner" });
+    let blueprint = json!({ "slug": "vm", "display_name": "VM", "engine": "magic" });
+    let cluster = json!({ "name": "fsn1", "engine": "magic" });
     for (path, body) in [("/api/v1/blueprints", blueprint), ("/api/v1/clusters", cluster)] {
         let refused = world.post(path, &body.to_string()).await;
         assert_eq!(refused.refused(400, "invalid_input").as_deref(), Some("engine"), "{path}");
     }
+    // A project at a provider is reached by a token.
+    let cluster = json!({ "name": "fsn1", "engine": "hetzner" }).to_string();
+    let refused = world.post("/api/v1/clusters", &cluster).await;
+    assert_eq!(refused.refused(400, "invalid_input").as_deref(), Some("access"));
 }
