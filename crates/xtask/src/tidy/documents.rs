@@ -3,8 +3,9 @@
 use super::tree::Tree;
 
 const AT_THE_ROOT: [&str; 4] = ["ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "README.md"];
-const OUR_FOLDERS: [&str; 5] = ["crates/", "docs/", "deploy/", ".ci/", ".cargo/"];
-const OUR_ENDINGS: [&str; 3] = [".rs", ".md", ".toml"];
+const OUR_FOLDERS: [&str; 7] =
+    ["crates/", "docs/", "deploy/", "samples/", "schemas/", ".ci/", ".cargo/"];
+const OUR_ENDINGS: [&str; 4] = [".rs", ".md", ".toml", ".ncl"];
 
 /// Paths between backticks and link targets that do not exist.
 pub(super) fn check(tree: &Tree) -> Vec<String> {

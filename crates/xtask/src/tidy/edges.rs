@@ -17,7 +17,7 @@ enum MayUse {
 use MayUse::{AllThatShips, Anything, Only};
 
 /// The table, by folder under `crates/`.
-const EDGES: [(&str, MayUse); 19] = [
+const EDGES: [(&str, MayUse); 20] = [
     ("core", Only(&[])),
     ("render", Only(&["core"])),
     ("app", Only(&["core", "render"])),
@@ -31,6 +31,7 @@ const EDGES: [(&str, MayUse); 19] = [
     ("server", Only(&["app", "core", "wire"])),
     ("agent", Only(&["cluster", "core", "wire"])),
     ("cli", Only(&["core", "wire"])),
+    ("nickel", Only(&[])),
     ("slipway", AllThatShips),
     ("testkit", Only(&[])),
     ("standin", Only(&["agent", "wire"])),
