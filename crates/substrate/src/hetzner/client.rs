@@ -117,9 +117,14 @@ impl Session {
         self.list("servers", filter, page, PAGE).await
     }
 
-    /// One page of at most so many servers of the project, by id.
-    pub(super) async fn all_servers(&self, page: u64, size: u64) -> Result<Page<Server>, ApiError> {
-        self.list("servers", Filter::default(), page, size.clamp(1, PAGE)).await
+    /// The same with at most so many in a page.
+    pub(super) async fn few_servers(
+        &self,
+        filter: Filter<'_>,
+        page: u64,
+        size: u64,
+    ) -> Result<Page<Server>, ApiError> {
+        self.list("servers", filter, page, size.clamp(1, PAGE)).await
     }
 
     /// `None` if there is no server with this id.

@@ -11,7 +11,7 @@ use slipway_app::ports::substrate::{
 };
 use slipway_core::broker::observation::{CompositeReport, LiveComposite};
 use slipway_core::catalog::blueprint_version::Engine;
-use slipway_core::ids::InstallationId;
+use slipway_core::ids::{GroupId, InstallationId};
 use slipway_render::RenderedComposite;
 use slipway_render::composite::LABEL_INSTALLATION;
 
@@ -402,5 +402,13 @@ impl Substrate for HetznerSubstrate {
 
     async fn inventory(&self, request: &InventoryRequest) -> Result<InventoryPage, Error> {
         inventory::page(self, request).await
+    }
+
+    async fn group_inventory(
+        &self,
+        group: GroupId,
+        request: &InventoryRequest,
+    ) -> Result<InventoryPage, Error> {
+        inventory::group_page(self, group, request).await
     }
 }

@@ -5,6 +5,7 @@
 //! | label `slipway.dev/…` | |
 //! |---|---|
 //! | `installation`, `project`, `resource`, `provisioned-resource`, `namespace` | whose it is |
+//! | `group` | of a server of a workspace: its group |
 //! | `claim-token` | the claim of the last writer |
 //! | `bootstrap-token-id`, `bootstrap-token-hash` | the token in its user data |
 //! | `owned-hash` | over what was rendered |
@@ -16,10 +17,10 @@
 
 use data_encoding::{BASE32_NOPAD, HEXLOWER};
 use serde_json::{Value, json};
-use slipway_core::ids::{BootstrapTokenId, ClaimToken, ProvisionedResourceId};
+use slipway_core::ids::{BootstrapTokenId, ClaimToken, GroupId, ProvisionedResourceId};
 use slipway_core::nodes::token::{Carried, SecretHash};
 use slipway_render::composite::{
-    ANNOTATION_BOOTSTRAP_TOKEN, ANNOTATION_CLAIM_TOKEN, LABEL_INSTALLATION,
+    ANNOTATION_BOOTSTRAP_TOKEN, ANNOTATION_CLAIM_TOKEN, LABEL_GROUP, LABEL_INSTALLATION,
     LABEL_PROVISIONED_RESOURCE,
 };
 use slipway_render::hetzner::ServerSpec;
@@ -95,6 +96,15 @@ pub(super) fn installation(labels: &Labels) -> Option<&str> {
 
 pub(super) fn owner(labels: &Labels) -> Option<ProvisionedResourceId> {
     labels.get(LABEL_PROVISIONED_RESOURCE)?.parse().ok()
+}
+
+pub(super) fn group(labels: &Labels) -> Option<GroupId> {
+    labels.get(LABEL_GROUP)?.parse().ok()
+}
+
+/// Selects the servers of a group.
+pub(super) fn of_group(group: GroupId) -> String {
+    format!("{LABEL_GROUP}={group}")
 }
 
 pub(super) fn namespace(labels: &Labels) -> Option<&str> {

@@ -3,12 +3,16 @@
 use serde_json::json;
 use slipway_app::ports::substrate::{Error, InventoryRequest, Substrate};
 use slipway_core::broker::observation::CompositeReport;
-use slipway_core::ids::ClaimToken;
+use slipway_core::fixtures::topology::mk_owner;
+use slipway_core::ids::{ClaimToken, GroupId};
 use slipway_core::nodes::token::Carried;
+use slipway_core::topology::role::NodeRole;
 use slipway_render::Injection;
 use slipway_render::composite::carried;
 
-use super::support::{Bench, token};
+use slipway_standin::hetzner::Fault;
+
+use super::support::{Bench, Composite, token};
 
 #[tokio::test]
 async fn a_server_is_made_protected_and_goes_with_proof() {
@@ -155,6 +159,30 @@ async fn everything_is_listed_for_the_search_for_leaks() {
     request.substrate_uid = Some("another".to_owned());
     request.after = None;
     bench.engine.inventory(&request).await.unwrap_err();
+    bench.assert_fits();
+}
+
+/// Only what carries its label is in the list of a group, and the provider selects it.
+#[tokio::test]
+async fn the_servers_of_a_group_are_listed_by_their_label() {
+    let bench = Bench::new().await;
+    let owner = mk_owner(NodeRole::Worker);
+    let group = owner.group_id;
+    for (id, owner) in [(10, Some(owner.clone())), (11, None), (12, Some(owner))] {
+        bench.up(&Composite { id, owner, ..bench.composite() }).await;
+    }
+    let request =
+        InventoryRequest { substrate_uid: Some(bench.uid.clone()), after: None, limit: 50 };
+    let page = bench.engine.group_inventory(group, &request).await.unwrap();
+    assert_eq!((page.found.len(), page.foreign, page.next), (2, 0, None));
+    assert!(page.found.iter().all(|found| found.group == Some(group)));
+    let asked = bench.provider.requests();
+    let selected = |line: &&String| line.contains("label_selector") && line.contains("%2Fgroup");
+    assert_eq!(asked.iter().filter(selected).count(), 1, "{asked:?}");
+    let another = GroupId::new(uuid::Uuid::from_u128(7));
+    assert!(bench.engine.group_inventory(another, &request).await.unwrap().found.is_empty());
+    bench.provider.order("GET", "/servers", 1, Fault::Answer(503, "unavailable".to_owned()));
+    bench.engine.group_inventory(group, &request).await.unwrap_err();
     bench.assert_fits();
 }
 

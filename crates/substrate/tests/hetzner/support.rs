@@ -16,6 +16,7 @@ use slipway_core::catalog::parameters::{ParameterSchema, ParameterValues};
 use slipway_core::fixtures::{mk_blueprint, mk_snapshot, mk_stored_attempt};
 use slipway_core::ids::{BootstrapTokenId, ClaimToken, InstallationId, ProvisionedResourceId};
 use slipway_core::secret::Secret;
+use slipway_core::topology::owner::Owner;
 use slipway_render::{Injection, NodeSettings, RenderedComposite, hetzner};
 use slipway_standin::hetzner::{Provider, ProviderOptions, ServerView};
 use slipway_substrate::hetzner::{
@@ -89,6 +90,7 @@ impl Bench {
             id: 10,
             claim_token: 3,
             installation: OURS,
+            owner: None,
             parameters: json!({
                 "server_type": "cx22", "location": "nbg1", "image": "ubuntu-24.04",
             }),
@@ -207,6 +209,8 @@ pub(crate) struct Composite {
     pub(crate) id: u128,
     pub(crate) claim_token: i64,
     pub(crate) installation: u128,
+    /// The group that it is a server of.
+    pub(crate) owner: Option<Owner>,
     pub(crate) parameters: Value,
     pub(crate) injection: Injection,
     pub(crate) substrate_uid: Option<String>,
@@ -247,6 +251,7 @@ impl Composite {
         if let Some(placement) = &mut snapshot.placement {
             placement.substrate_uid.clone_from(&self.substrate_uid);
         }
+        snapshot.resource.owner.clone_from(&self.owner);
         ResourceSnapshot {
             attempt: ProvisionedResource::hydrate(stored).unwrap(),
             blueprint: Arc::new(BlueprintVersion {
