@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use slipway_core::access::audit::Actor;
 use slipway_core::commit::Commit;
-use slipway_core::ids::RolloutId;
+use slipway_core::ids::{Revision, RolloutId};
 use slipway_core::rollouts::next::{MemberChange, Next, Observed, next};
 use slipway_core::rollouts::record::{Member, MemberState, Purpose, Rollout};
 use slipway_core::rollouts::rules::{self, RolloutSnapshot};
@@ -17,6 +17,7 @@ use crate::ports::store::Error;
 use crate::rollouts::port::InWork;
 use crate::rollouts::{stack, upgrade};
 use crate::tenants::migrate;
+use crate::topology::rollout as servers;
 
 /// Roll-outs that one pass looks at.
 const MOVING: u32 = 100;
@@ -48,6 +49,8 @@ pub(crate) enum Begun {
     Stale,
     Gone(String),
     Refused(String),
+    /// Refused, and members in work may change that.
+    Waits(String),
 }
 
 impl Runner {
@@ -83,7 +86,7 @@ impl Runner {
 
     async fn advance(&self, id: RolloutId, passed: &mut Passed) -> Result<(), Error> {
         // While nothing is applied, nobody becomes healthy, and no time counts against them.
-        let Ok(_permit) = self.permits.enter(&self.context.stores).await? else {
+        let Ok(permit) = self.permits.enter(&self.context.stores).await? else {
             passed.withheld = true;
             return Ok(());
         };
@@ -91,7 +94,9 @@ impl Runner {
             return Ok(());
         };
         let rollout = found.rollout.clone();
-        let next = next(&self.observed(found).await?);
+        let observed = self.observed(found).await?;
+        let next = next(&observed);
+        let mut in_work = observed.active.len() - next.ended.len();
         if !next.ended.is_empty() || next.enter.is_some() {
             self.record(&rollout, &next).await?;
             passed.advanced += next.ended.len() + usize::from(next.enter.is_some());
@@ -102,10 +107,15 @@ impl Runner {
         }
         passed.waiting = true;
         for member in &next.begin {
-            if !self.begin(&rollout, member).await? {
+            let begun = match self.changed(&rollout, member, permit.revision()).await? {
+                Begun::Waits(_) if in_work > 0 => return Ok(()),
+                begun => begun,
+            };
+            if !self.begun(&rollout, member, begun).await? {
                 return Ok(());
             }
             passed.advanced += 1;
+            in_work += 1;
         }
         Ok(())
     }
@@ -116,6 +126,7 @@ impl Runner {
             Purpose::BlueprintUpgrade => upgrade::observed(&self.context, &rollout, active).await?,
             Purpose::StackObject => stack::observed(&self.context, &rollout, active).await?,
             Purpose::TenantMigration => migrate::observed(&self.context, active).await?,
+            Purpose::WorkspaceChange => servers::observed(&self.context, &rollout, active).await?,
         };
         let now = now.unwrap_or_else(|| self.context.clock.now());
         Ok(Observed { now, active, queue, failed, first_failed, rollout })
@@ -132,23 +143,29 @@ impl Runner {
         self.context.stores.rollouts.rollout_decide(rollout.id, &mut rule).await
     }
 
+    async fn changed(
+        &self,
+        rollout: &Rollout,
+        member: &Member,
+        mode: Revision,
+    ) -> Result<Begun, Error> {
+        let Self { context, actor, .. } = self;
+        match rollout.purpose {
+            Purpose::BlueprintUpgrade => upgrade::begin(context, rollout, member, actor).await,
+            Purpose::StackObject => stack::begin(context, rollout, member, actor).await,
+            Purpose::TenantMigration => migrate::begin(context, rollout, member).await,
+            Purpose::WorkspaceChange => servers::begin(context, rollout, member, mode, actor).await,
+        }
+    }
+
     /// Whether to go on with the next one.
-    async fn begin(&self, rollout: &Rollout, member: &Member) -> Result<bool, Error> {
-        let begun = match rollout.purpose {
-            Purpose::BlueprintUpgrade => {
-                upgrade::begin(&self.context, rollout, member, &self.actor).await?
-            }
-            Purpose::StackObject => {
-                stack::begin(&self.context, rollout, member, &self.actor).await?
-            }
-            Purpose::TenantMigration => migrate::begin(&self.context, rollout, member).await?,
-        };
+    async fn begun(&self, rollout: &Rollout, member: &Member, begun: Begun) -> Result<bool, Error> {
         let (to, message) = match begun {
             Begun::Changed => return Ok(true),
             Begun::Stale => return Ok(false),
             Begun::Gone(why) => (MemberState::Gone, why),
             Begun::Refused(why) if rollout.state.is_back() => (MemberState::RevertFailed, why),
-            Begun::Refused(why) => (MemberState::Failed, why),
+            Begun::Refused(why) | Begun::Waits(why) => (MemberState::Failed, why),
         };
         let change = MemberChange { member: member.subject, to, message: Some(message) };
         self.record(rollout, &Next { ended: vec![change], ..Next::default() }).await?;

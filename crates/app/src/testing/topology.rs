@@ -37,6 +37,8 @@ use crate::ports::substrate::{
 use crate::topology::{apply, run, servers, workspaces};
 use crate::{Context, Error};
 
+mod rollouts;
+
 /// Lists what our rows have, unless a test says otherwise.
 #[derive(Debug)]
 struct Provider {
@@ -115,7 +117,8 @@ struct Client {
     /// Who may do everything.
     caller: Caller,
     provider: Arc<Provider>,
-    nodes: Mutex<BTreeMap<ResourceId, NodeId>>,
+    /// By their attempts.
+    nodes: Mutex<BTreeMap<ProvisionedResourceId, NodeId>>,
 }
 
 impl Client {
@@ -178,12 +181,26 @@ impl Client {
             }
         }
         for server in free {
-            self.world.drive(server.attempt_id, Phase::Enrolling).await;
-            let token = self.world.token(server.attempt_id).await;
-            let node = self.world.enrol(token, self.world.public_key()).await.expect("a node");
-            self.nodes.lock().unwrap_or_else(PoisonError::into_inner).insert(server.id, node);
-            self.world.drive(server.attempt_id, Phase::Ready).await;
+            self.enrol(server.attempt_id).await;
         }
+    }
+
+    /// Brings a new attempt to Ready.
+    async fn enrol(&self, attempt: ProvisionedResourceId) {
+        self.world.drive(attempt, Phase::Enrolling).await;
+        let token = self.world.token(attempt).await;
+        let node = self.world.enrol(token, self.world.public_key()).await.expect("a node");
+        self.nodes.lock().unwrap_or_else(PoisonError::into_inner).insert(attempt, node);
+        self.world.drive(attempt, Phase::Ready).await;
+    }
+
+    /// Takes an attempt that leaves to its end.
+    async fn release(&self, attempt: ProvisionedResourceId) {
+        let node = self.nodes.lock().unwrap_or_else(PoisonError::into_inner).remove(&attempt);
+        if let Some(node) = node {
+            self.world.leave(node).await.expect("it leaves");
+        }
+        self.world.drive(attempt, Phase::Deleted).await;
     }
 
     /// Everything declared, and Ready.
@@ -200,11 +217,7 @@ impl Client {
     async fn take_away(&self, id: WorkspaceId) -> Vec<String> {
         let mut gone = Vec::new();
         for server in self.servers(id).await.into_iter().filter(|server| !server.stays()) {
-            let node = self.nodes.lock().unwrap_or_else(PoisonError::into_inner).remove(&server.id);
-            if let Some(node) = node {
-                self.world.leave(node).await.expect("it leaves");
-            }
-            self.world.drive(server.attempt_id, Phase::Deleted).await;
+            self.release(server.attempt_id).await;
             gone.push(server.name);
         }
         gone.sort();
@@ -272,6 +285,7 @@ pub async fn topology(stores: Stores) {
     Box::pin(a_teardown_is_paused_resumed_and_cancelled(&client)).await;
     Box::pin(a_workspace_comes_back_with_its_groups(&client)).await;
     Box::pin(a_key_of_another_project_sees_nothing(&client)).await;
+    Box::pin(rollouts::conformance(&client)).await;
 }
 
 /// The race half.

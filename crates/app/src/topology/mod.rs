@@ -4,6 +4,7 @@
 pub mod apply;
 pub mod inventory;
 pub mod port;
+pub(crate) mod rollout;
 pub mod run;
 pub mod servers;
 pub(crate) mod teardown;

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use slipway_core::access::audit::Actor;
-use slipway_core::broker::redeclare::{Corrections, RedeclareSnapshot};
+use slipway_core::broker::redeclare::RedeclareSnapshot;
 use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::broker::transition::transitions;
 use slipway_core::deletion::door::Doored;
@@ -251,13 +251,14 @@ pub async fn replace(
         in_reach(caller, snapshot.of.owner.as_ref())?;
         let inventory = inventory.now();
         let asked = Asked { door, caller: caller.role, inventory: &inventory, ask: &ask };
-        let requested = scale::replace(snapshot, &Corrections::default(), &asked, &actor)?;
+        let requested = scale::replace(snapshot, &asked, &actor)?;
         refused = requested.refused;
         transitioned = transitions(&requested.commit, Some(&snapshot.of.of.resource));
         Ok(requested.commit)
     };
     let of = if surge { Redeclared::WithSurge } else { Redeclared::InUse };
-    let key = RedeclareKey { resource: found.server.id, version: None, of };
+    let version = found.group.spec.version.clone();
+    let key = RedeclareKey { resource: found.server.id, version, of };
     let input = input(context, caller, &ask);
     context.stores.topology.server_decide_replacement(&key, input, &mut rule).await?;
     if let Some(refused) = refused {

@@ -282,6 +282,30 @@ impl ParameterValues {
         merge(&mut merged, &map(patch), &Path::default())?;
         Ok(merged.into_iter().collect())
     }
+
+    /// The patch that [`Self::merged`] makes exactly these values with.
+    #[must_use]
+    pub fn patch_to(&self, target: &BTreeMap<String, Value>) -> BTreeMap<String, Value> {
+        let map = |map: &BTreeMap<String, Value>| map.clone().into_iter().collect();
+        difference(&map(&self.0), &map(target)).into_iter().collect()
+    }
+}
+
+fn difference(before: &Map<String, Value>, after: &Map<String, Value>) -> Map<String, Value> {
+    let gone = before.keys().filter(|name| !after.contains_key(*name));
+    let mut patch: Map<String, Value> = gone.map(|name| (name.clone(), Value::Null)).collect();
+    for (name, value) in after {
+        match (before.get(name), value) {
+            (Some(same), value) if same == value => {}
+            (Some(Value::Object(before)), Value::Object(after)) => {
+                patch.insert(name.clone(), Value::Object(difference(before, after)));
+            }
+            (_, value) => {
+                patch.insert(name.clone(), value.clone());
+            }
+        }
+    }
+    patch
 }
 
 fn merge(

@@ -23,6 +23,8 @@ closed_set!(
         StackObject => "stack_object",
         /// Tenants of a profile get the migrations of its folder.
         TenantMigration => "tenant_migration",
+        /// Servers of a workspace get what their groups declare.
+        WorkspaceChange => "workspace_change",
     }
 );
 
@@ -188,6 +190,9 @@ impl Rollout {
                 format!("roll-out of object {sequence} of stack {}", self.name)
             }
             Purpose::TenantMigration => format!("migration of the tenants of {}", self.name),
+            Purpose::WorkspaceChange => {
+                format!("change of the servers of workspace {}", self.name)
+            }
         }
     }
 

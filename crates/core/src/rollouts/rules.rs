@@ -129,7 +129,7 @@ fn enter(
     let mut writes = vec![Write::Rollouts(RolloutsWrite::RolloutUpdate(after))];
     // What the members belong to may change with the state.
     match rollout.purpose {
-        Purpose::BlueprintUpgrade => {}
+        Purpose::BlueprintUpgrade | Purpose::WorkspaceChange => {}
         Purpose::StackObject => {
             writes.extend(stacks::entered(stack.as_ref(), rollout, state, *now));
         }
@@ -198,12 +198,8 @@ pub fn abort(
     actor: &Actor,
 ) -> Result<Commit, Refusal> {
     let RolloutSnapshot { now, rollout, .. } = snapshot;
-    if roll_back && rollout.purpose == Purpose::TenantMigration {
-        let message = format!(
-            "a migration has no way back: write another one that undoes it, and end this with `slipway rollout abort {}`",
-            rollout.name
-        );
-        return Err(Refusal::new(ErrorKind::NotOffered, message));
+    if let Some(instead) = roll_back.then(|| no_way_back(rollout)).flatten() {
+        return Err(Refusal::new(ErrorKind::NotOffered, instead));
     }
     let (state, verb) = match roll_back {
         true => (RolloutState::RollingBack, "rollout.roll_back"),
@@ -216,6 +212,20 @@ pub fn abort(
             Ok(enter(snapshot, state, None, audit))
         }
         _ => Err(rollout.ended()),
+    }
+}
+
+/// What to do instead of rolling it back, if it cannot be.
+fn no_way_back(rollout: &Rollout) -> Option<String> {
+    let name = &rollout.name;
+    match rollout.purpose {
+        Purpose::BlueprintUpgrade | Purpose::StackObject => None,
+        Purpose::TenantMigration => Some(format!(
+            "a migration has no way back: write another one that undoes it, and end this with `slipway rollout abort {name}`"
+        )),
+        Purpose::WorkspaceChange => Some(format!(
+            "servers are what their workspace declares: apply the workspace as it was before, which ends this and rolls that out, or end it with `slipway rollout abort {name}`"
+        )),
     }
 }
 

@@ -22,6 +22,7 @@ use crate::topology::gates::{self, Door, Question};
 use crate::topology::group::{Group, GroupSpec};
 use crate::topology::inventory::Inventory;
 use crate::topology::role::NodeRole;
+use crate::topology::rollout;
 use crate::topology::server::{Server, victims};
 use crate::topology::workspace::{Workspace, WorkspaceSnapshot};
 
@@ -310,6 +311,7 @@ fn written(
     let details = json!({ "name": workspace.name, "groups": groups });
     let entry = AuditEntry::new(verb, actor, workspace.about().at(revision), now);
     commit.audit.push(entry.with(details));
+    commit.join(rollout::begin(snapshot, workspace, changes, actor));
     commit
 }
 

@@ -13,6 +13,7 @@ pub mod inventory;
 pub mod next;
 pub mod owner;
 pub mod role;
+pub mod rollout;
 pub mod scale;
 pub mod server;
 pub mod teardown;

@@ -10,7 +10,7 @@ use crate::access::audit::{Actor, AuditEntry};
 use crate::access::role::Role;
 use crate::broker::declare::{self, Declaration};
 use crate::broker::delete;
-use crate::broker::redeclare::{Corrections, RedeclareSnapshot};
+use crate::broker::redeclare::RedeclareSnapshot;
 use crate::broker::snapshot::{DeclareSnapshot, ResourceSnapshot};
 use crate::broker::{replace, surge};
 use crate::commit::{Commit, Write};
@@ -26,10 +26,8 @@ use crate::topology::gates::{self, Door, Question};
 use crate::topology::group::Group;
 use crate::topology::inventory::Inventory;
 use crate::topology::owner::Owner;
+use crate::topology::rollout::{corrections, values};
 use crate::topology::workspace::Workspace;
-
-/// The parameter with which a blueprint lets the provider protect a server.
-pub const DELETE_PROTECTION: &str = "delete_protection";
 
 /// A group with its workspace, both locked.
 #[derive(Debug, Clone)]
@@ -99,10 +97,9 @@ pub fn leave(
     Ok(requested)
 }
 
-/// Replaces the attempt of one server, if the gates let it.
+/// Replaces the machine of one server by what its group declares now, if the gates let it.
 pub fn replace(
     snapshot: &Doored<OfServer<RedeclareSnapshot>>,
-    corrections: &Corrections,
     asked: &Asked<'_>,
     actor: &Actor,
 ) -> Result<Requested, Refusal> {
@@ -111,13 +108,14 @@ pub fn replace(
     owner.workspace.stays()?;
     gates::ask(&question(resource, owner, asked))?;
     let inner = Doored { of: snapshot.of.of.clone(), door: snapshot.door.clone() };
+    let corrections = corrections(&owner.group.spec, &inner.of)?;
     match asked.door {
-        Door::Replace { surge: true } => surge::accept(&inner, corrections, asked.ask, actor),
-        _ => replace::accept(&inner, corrections, asked.ask, actor),
+        Door::Replace { surge: true } => surge::accept(&inner, &corrections, asked.ask, actor),
+        _ => replace::accept(&inner, &corrections, asked.ask, actor),
     }
 }
 
-fn owner<'a, S>(
+pub(crate) fn owner<'a, S>(
     snapshot: &'a OfServer<S>,
     resource: &ResourceSnapshot,
 ) -> Result<&'a GroupSnapshot, Refusal> {
@@ -130,7 +128,7 @@ fn owner<'a, S>(
     })
 }
 
-fn question<'a>(
+pub(crate) fn question<'a>(
     resource: &'a ResourceSnapshot,
     owner: &'a GroupSnapshot,
     asked: &'a Asked<'_>,
@@ -260,12 +258,6 @@ pub fn declare(
         return Ok(Commit::default());
     }
     let spec = &group.spec;
-    let mut parameters = spec.values();
-    // The provider's protection mirrors the lock, where the blueprint can say so.
-    let schema = declared.blueprint.as_ref().map(|version| &version.parameter_schema);
-    if schema.is_some_and(|schema| schema.view().field(DELETE_PROTECTION).is_some()) {
-        parameters.entry(DELETE_PROTECTION.to_owned()).or_insert_with(|| json!(spec.delete_lock));
-    }
     let labels = [("workspace", workspace.name.as_str()), ("group", spec.name.as_str())];
     let mut labels: BTreeMap<String, String> =
         labels.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
@@ -279,7 +271,7 @@ pub fn declare(
         blueprint: spec.blueprint.clone(),
         version: spec.version.clone(),
         credential: spec.credential.clone(),
-        parameters,
+        parameters: values(spec, declared.blueprint.as_ref()),
         owner: Some(Owner {
             workspace_id: workspace.id,
             workspace: workspace.name.to_string(),

@@ -11,6 +11,7 @@ use crate::event::EventType;
 use crate::ids::{DeletionId, ProjectId, Revision, WorkspaceId};
 use crate::kind::{existing, kind};
 use crate::precondition::Expected;
+use crate::rollouts::record::Rollout;
 use crate::text::Reason;
 use crate::time::Timestamp;
 use crate::topology::TopologyWrite;
@@ -66,6 +67,8 @@ pub struct WorkspaceSnapshot {
     pub servers: Vec<Server>,
     /// The patterns of the other workspaces of the project, with who has them.
     pub taken_patterns: Vec<TakenPattern>,
+    /// Roll-outs to its servers that have not ended.
+    pub rollouts: Vec<Rollout>,
 }
 
 /// Servers of another workspace of the project are named like this.

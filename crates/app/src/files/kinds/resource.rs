@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use slipway_core::broker::snapshot::ResourceSnapshot;
+use slipway_core::catalog::parameters::ParameterValues;
 use slipway_core::error::ErrorKind;
 use slipway_core::files::document::{Address, DocumentKind};
 use slipway_core::files::fields::{Change, Terms, entries, labels};
@@ -99,13 +100,17 @@ impl FileKind for Resources {
         wanted: Desired<'_>,
     ) -> Result<(), Error> {
         let version = wanted.text("version").map(str::to_owned);
-        let parameter = |change: &Change| {
-            let name = change.path.strip_prefix("spec.parameters.")?;
-            Some((name.to_owned(), change.after.clone().unwrap_or(Value::Null)))
+        let parameters = |value: fn(&Change) -> &Option<Value>| -> BTreeMap<String, Value> {
+            let of = |change: &Change| {
+                let name = change.path.strip_prefix("spec.parameters.")?;
+                Some((name.to_owned(), value(change).clone()?))
+            };
+            wanted.changes.iter().filter_map(of).collect()
         };
+        let before = ParameterValues::from_stored(parameters(|change| &change.before));
         let changes = Changes {
             version: version.filter(|version| !version.is_empty()),
-            parameters: wanted.changes.iter().filter_map(parameter).collect(),
+            parameters: before.patch_to(&parameters(|change| &change.after)),
             labels: wanted.changes("metadata.labels.").then(|| labels(wanted.target)),
         };
         let id = ResourceId::new(wanted.live.subject_id);

@@ -256,6 +256,17 @@ fn a_patch_changes_what_it_names() {
 }
 
 #[test]
+fn a_patch_to_other_values_names_what_differs() {
+    let of = |value| ParameterValues::from_stored(values(value));
+    let before = of(json!({ "a": 1, "disk": { "size": 1, "kind": "x" }, "same": true }));
+    let target = values(json!({ "disk": { "size": 2 }, "same": true, "b": { "c": 1 } }));
+    let patch = before.patch_to(&target);
+    let named = json!({ "a": null, "disk": { "size": 2, "kind": null }, "b": { "c": 1 } });
+    assert_eq!(json!(patch), named);
+    assert_eq!(before.merged(&patch), Ok(target));
+}
+
+#[test]
 fn a_schema_is_stored_as_it_was_written() {
     for given in [
         written(),

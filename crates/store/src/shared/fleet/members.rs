@@ -72,7 +72,7 @@ pub(crate) async fn of(
                  WHERE project_id = $1 AND deleted_at IS NULL"
             );
             members.scheduled = waiting_for_grace(connection, waiting, id).await?;
-            members.rollouts = reads::of_stacks(connection, reads::OF_PROJECT, id).await?;
+            members.rollouts = reads::under_way(connection, reads::OF_PROJECT, id).await?;
         }
         SubjectKind::Generator => {
             let stacks = live!("id, revision, name, last_sequence", "stacks", "generator_id");
@@ -85,7 +85,7 @@ pub(crate) async fn of(
                  SELECT id FROM fleet_templates WHERE generator_id = $1 AND deleted_at IS NULL"
             );
             members.scheduled = waiting_for_grace(connection, waiting, id).await?;
-            members.rollouts = reads::of_stacks(connection, reads::OF_GENERATOR, id).await?;
+            members.rollouts = reads::under_way(connection, reads::OF_GENERATOR, id).await?;
         }
         _ => {}
     }

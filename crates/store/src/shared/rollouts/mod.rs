@@ -6,5 +6,6 @@ pub(crate) mod reads;
 pub(crate) mod write;
 
 use super::{
-    Backend, Connection, Db, Row, deletion, page, row_set, rows, table, transaction, writes,
+    Backend, Connection, Db, Row, deletion, page, row_set, rows, table, topology, transaction,
+    writes,
 };

@@ -6,7 +6,7 @@ use slipway_app::ports::Listed;
 use slipway_app::ports::store::Page;
 use slipway_app::rollouts::port::{InWork, RolloutFilter};
 use slipway_core::fleet::stack::Stack;
-use slipway_core::ids::{ProjectId, Revision, RolloutId};
+use slipway_core::ids::{ProjectId, Revision, RolloutId, WorkspaceId};
 use slipway_core::rollouts::record::{
     Member, MemberState, Progress, Purpose, Rollout, RolloutState,
 };
@@ -17,6 +17,7 @@ use uuid::Uuid;
 
 use super::deletion::marks;
 use super::page::{after, as_id, fetch_one, hydrate, listed, now};
+use super::topology::workspace;
 use super::transaction::Load;
 use super::{Connection, Db, Row, rows, table};
 use crate::failure::Failure;
@@ -249,16 +250,22 @@ macro_rules! of_stacks {
 pub(crate) const OF_PROJECT: &str = of_stacks!("project_id");
 pub(crate) const OF_GENERATOR: &str = of_stacks!("generator_id");
 
-pub(crate) async fn of_stacks(
+/// Those of one subject `$1`.
+pub(crate) const OF_SUBJECT: &str =
+    concat!(select_rollouts!(), "WHERE subject_id = $1 AND ended_at IS NULL ORDER BY id");
+
+/// Roll-outs that have not ended, by one of the statements above.
+pub(crate) async fn under_way(
     connection: &mut Connection,
     statement: &'static str,
-    container: Uuid,
+    of: Uuid,
 ) -> Result<Vec<Rollout>, Failure> {
-    let found = sqlx::query(statement).bind(container).fetch_all(connection).await?;
+    let found = sqlx::query(statement).bind(of).fetch_all(connection).await?;
     found.iter().map(|row| hydrate(row, "id", rollout)).collect()
 }
 
-/// A roll-out. The stack that it is of is locked before it, as by whoever submits an object.
+/// A roll-out. The stack or the workspace that it is of is locked before it, as by whoever
+/// submits an object or declares the workspace.
 pub(crate) struct ById(pub(crate) RolloutId);
 
 impl Load for ById {
@@ -269,6 +276,10 @@ impl Load for ById {
         let stack = match subject {
             Some(Subject { kind: SubjectKind::Stack, id }) => {
                 Box::pin(table::lock::<Stack>(connection, &id.to_string())).await?
+            }
+            Some(Subject { kind: SubjectKind::Workspace, id }) => {
+                workspace::lock(connection, WorkspaceId::new(id)).await?;
+                None
             }
             _ => None,
         };

@@ -13,6 +13,6 @@ pub(crate) mod workspace;
 pub(crate) mod write;
 
 use super::{
-    Backend, Connection, Row, blockers, broker, catalog, deletion, page, row_set, rows, table,
-    transaction, writes,
+    Backend, Connection, Row, blockers, broker, catalog, deletion, page, rollouts, row_set, rows,
+    table, transaction, writes,
 };

@@ -11,7 +11,7 @@ use super::catalog::for_declaration;
 use super::page::{Query, after, as_id, count, fetch_one, now};
 use super::row_set::RowSet;
 use super::table::{self, Marks, Table};
-use super::{Connection, Row, group, rows, servers};
+use super::{Connection, Row, group, rollouts, rows, servers};
 use crate::failure::Failure;
 use crate::fault::Fault;
 
@@ -57,12 +57,16 @@ impl Table for Workspace {
             WorkspaceKey::Existing(id) => table::lock::<Self>(connection, &id.to_string()).await?,
         };
         let project = project.or(workspace.as_ref().map(|workspace| workspace.project_id));
-        let (groups, servers) = match &workspace {
-            Some(workspace) => (
-                group::lock_all(connection, workspace.id).await?,
-                servers::of_workspace(connection, workspace.id).await?,
-            ),
-            None => (Vec::new(), Vec::new()),
+        let (groups, servers, rollouts) = match &workspace {
+            Some(workspace) => {
+                let of = workspace.id.as_uuid();
+                (
+                    group::lock_all(connection, workspace.id).await?,
+                    servers::of_workspace(connection, workspace.id).await?,
+                    rollouts::reads::under_way(connection, rollouts::reads::OF_SUBJECT, of).await?,
+                )
+            }
+            None => (Vec::new(), Vec::new(), Vec::new()),
         };
         let taken_patterns = match (project, key) {
             (Some(project), WorkspaceKey::Named { .. }) => {
@@ -80,6 +84,7 @@ impl Table for Workspace {
             groups,
             servers,
             taken_patterns,
+            rollouts,
         })
     }
 
