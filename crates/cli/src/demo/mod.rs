@@ -37,7 +37,7 @@ mod records;
 mod screen;
 
 pub(crate) use arguments::{DemoArguments, EXAMPLES};
-pub(crate) use plane::own_program;
+pub(crate) use plane::{PROVIDER_TOKEN, own_program};
 pub(crate) use run::run;
 pub(crate) use screen::{Fact, Screen, expect};
 pub(crate) use stage::{Setting, Stage};

@@ -30,6 +30,9 @@ const PACE: Duration = Duration::from_millis(20);
 const KUBECONFIGS: &str = "kubeconfigs";
 /// The file in that folder; a cluster refers to it as `kubeconfig/demo`.
 pub(super) const KUBECONFIG: &str = "demo";
+const PROVIDER_TOKENS: &str = "provider-tokens";
+/// The file in that folder; a cluster refers to it as `hetzner/demo@URL`.
+pub(crate) const PROVIDER_TOKEN: &str = "demo";
 const LOG: &str = "control-plane.log";
 const LOG_TAIL: usize = 20;
 
@@ -61,6 +64,8 @@ pub(super) struct Run<'a> {
     pub(super) database_url: Option<&'a Secret>,
     /// The content of the kubeconfig called [`KUBECONFIG`].
     pub(super) kubeconfig: Option<&'a Secret>,
+    /// The token of a provider, in the file called [`PROVIDER_TOKEN`].
+    pub(super) provider_token: Option<&'a Secret>,
 }
 
 /// A running control plane.
@@ -116,12 +121,17 @@ impl Plane {
             .map_err(|error| failed("cannot find the path of this program", &error))?;
         let agents = Agents::of_this_program(path.join("data").join("substrate"))
             .map_err(|error| failed("cannot read the file of this program", &error))?;
-        if let Some(kubeconfig) = run.kubeconfig {
-            let folder = path.join(KUBECONFIGS);
+        let secrets = [
+            ("kubeconfig", run.kubeconfig, KUBECONFIGS, KUBECONFIG),
+            ("token", run.provider_token, PROVIDER_TOKENS, PROVIDER_TOKEN),
+        ];
+        for (what, secret, folder, name) in secrets {
+            let Some(secret) = secret else { continue };
+            let folder = path.join(folder);
             // In a directory that other users cannot read.
             fs::create_dir(&folder)
-                .and_then(|()| fs::write(folder.join(KUBECONFIG), kubeconfig.expose()))
-                .map_err(|error| failed("cannot copy the kubeconfig", &error))?;
+                .and_then(|()| fs::write(folder.join(name), secret.expose()))
+                .map_err(|error| failed(&format!("cannot copy the {what}"), &error))?;
         }
         let dependencies = std::env::vars_os().map(|(name, _)| name);
         let mut child = command(&program, &path, run, dependencies)
@@ -248,6 +258,9 @@ fn command(
     if run.kubeconfig.is_some() {
         command.arg("--kubeconfig-dir").arg(path.join(KUBECONFIGS)).args(CLUSTER_SETTINGS);
     }
+    if run.provider_token.is_some() {
+        command.arg("--provider-token-dir").arg(path.join(PROVIDER_TOKENS)).args(CLUSTER_SETTINGS);
+    }
     command
 }
 
@@ -289,6 +302,7 @@ mod tests {
                 key: &Secret::new("key"),
                 database_url: database_url.as_ref(),
                 kubeconfig: None,
+                provider_token: None,
             },
             theirs.into_iter().map(OsString::from),
         );

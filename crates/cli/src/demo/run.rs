@@ -21,8 +21,11 @@ pub(crate) async fn run(
     if kubeconfig.is_some() {
         screen.line(cluster::NEEDS);
     }
-    let setting =
-        Setting { database_url: arguments.database_url.as_ref(), kubeconfig: kubeconfig.as_ref() };
+    let setting = Setting {
+        database_url: arguments.database_url.as_ref(),
+        kubeconfig: kubeconfig.as_ref(),
+        ..Setting::default()
+    };
     let mut stage = Stage::open(setting, database, &mut screen)?;
     let (agents, name) = (stage.agents(), stage.name().to_owned());
     let told = stage.play(arguments.timeout, &mut screen, async |client, screen| {

@@ -22,6 +22,7 @@ pub(crate) struct Setting<'a> {
     /// SQLite in that directory if there is none.
     pub(crate) database_url: Option<&'a Secret>,
     pub(crate) kubeconfig: Option<&'a Secret>,
+    pub(crate) provider_token: Option<&'a Secret>,
 }
 
 /// A control plane that was started for a demo.
@@ -56,6 +57,7 @@ impl Stage {
             key: &key,
             database_url: setting.database_url,
             kubeconfig: setting.kubeconfig,
+            provider_token: setting.provider_token,
         })?;
         screen.heading("A control plane of its own");
         screen.now("slipway", &format!("`slipway up` on {database}"));

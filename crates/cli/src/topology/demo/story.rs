@@ -1,6 +1,6 @@
 //! What happens in the demo of workspaces, and what has to be true after each part.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -15,6 +15,7 @@ use slipway_wire::topology::{
 use tokio::time::sleep;
 
 use super::order::{Machine, Removed, came_after, went_after};
+use super::provider::Provider;
 use crate::client::{Client, Listing};
 use crate::demo::{Fact, Screen, expect};
 use crate::error::Error;
@@ -45,15 +46,40 @@ pub(super) struct Outcome {
     pub(super) torn_down: usize,
 }
 
-/// `run` is the name of the project; `processes` counts the node agents of the demo.
+/// What the servers really are, counted without asking the control plane.
+#[derive(Clone, Copy)]
+pub(super) enum Machines<'a> {
+    /// Node agents of the demo.
+    Processes(&'a dyn Fn() -> usize),
+    /// Servers of a provider.
+    Provider(&'a Provider),
+}
+
+impl Machines<'_> {
+    async fn count(self) -> Result<usize, Error> {
+        match self {
+            Self::Processes(count) => Ok(count()),
+            Self::Provider(provider) => Ok(provider.servers().await?.len()),
+        }
+    }
+
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Processes(_) => "processes of nodes",
+            Self::Provider(_) => "machines at the provider",
+        }
+    }
+}
+
+/// `project` is the name of the project that the workspace is in.
 pub(super) async fn tell(
     client: &Client,
-    run: &str,
-    processes: &dyn Fn() -> usize,
+    project: &str,
+    machines: Machines<'_>,
     screen: &mut Screen<'_>,
 ) -> Result<Outcome, Error> {
     let (seen, outcome) = (BTreeMap::new(), Outcome::default());
-    let mut story = Story { client, run, processes, screen, seen, outcome };
+    let mut story = Story { client, project, machines, screen, seen, outcome };
     story.apply().await?;
     story.come_up().await?;
     story.refuse().await?;
@@ -64,8 +90,8 @@ pub(super) async fn tell(
 
 struct Story<'a, 'b> {
     client: &'a Client,
-    run: &'a str,
-    processes: &'a dyn Fn() -> usize,
+    project: &'a str,
+    machines: Machines<'a>,
     screen: &'a mut Screen<'b>,
     /// The phase of each server as it was shown.
     seen: BTreeMap<String, String>,
@@ -77,7 +103,10 @@ impl Story<'_, '_> {
         self.screen.heading("A workspace is applied: one document with three groups");
         let mut document: Value = serde_yaml_ng::from_str(SAMPLE)
             .map_err(|error| Error::Demo(format!("the sample is no YAML: {error}")))?;
-        document["metadata"]["project"] = json!(self.run);
+        document["metadata"]["project"] = json!(self.project);
+        if let Machines::Provider(provider) = self.machines {
+            provider.redeclare(&mut document);
+        }
         let origin = "workspace.yaml".to_owned();
         let body = Apply {
             source: "demo".to_owned(),
@@ -117,7 +146,8 @@ impl Story<'_, '_> {
         for pair in ROLES.windows(2) {
             self.screen.check(came_after(pair[0], pair[1], &machines));
         }
-        self.run_processes(5).await
+        self.protection_mirrors_the_lock(&machines).await?;
+        self.machines_run(5).await
     }
 
     async fn refuse(&mut self) -> Result<(), Error> {
@@ -153,7 +183,7 @@ impl Story<'_, '_> {
         self.outcome.scaled_down += 1;
         let workers = left.iter().filter(|server| server.group == WORKERS).count();
         self.screen.check(Fact::equal("the other two workers stay", 2, workers));
-        self.run_processes(4).await
+        self.machines_run(4).await
     }
 
     async fn tear_down(&mut self) -> Result<(), Error> {
@@ -190,10 +220,14 @@ impl Story<'_, '_> {
             self.screen.check(went_after(pair[1], pair[0], &removed));
         }
         self.outcome.torn_down = removed.len();
-        let wanted = Listing::default().with("project", Some(self.run));
+        let wanted = Listing::default().with("project", Some(self.project));
         let left = client.list::<Workspace>(&[Workspace::PATH], wanted).await?.items;
         self.screen.check(Fact::equal("no workspace is left", 0, left.len()));
-        self.run_processes(0).await
+        self.machines_run(0).await?;
+        match self.machines {
+            Machines::Processes(_) => Ok(()),
+            Machines::Provider(provider) => provider.release().await,
+        }
     }
 
     /// The server with its own deletion, which is one of the deletions of the teardown.
@@ -208,7 +242,7 @@ impl Story<'_, '_> {
 
     /// All servers of the project, also while their workspace leaves.
     async fn servers(&self) -> Result<Vec<Server>, Error> {
-        let wanted = Listing::default().with("project", Some(self.run));
+        let wanted = Listing::default().with("project", Some(self.project));
         Ok(self.client.list(&["servers"], wanted).await?.items)
     }
 
@@ -237,15 +271,31 @@ impl Story<'_, '_> {
         }
     }
 
-    /// Waits until exactly so many node agents run.
-    async fn run_processes(&mut self, count: usize) -> Result<(), Error> {
-        let processes = self.processes;
+    /// Waits until there are exactly so many machines.
+    async fn machines_run(&mut self, count: usize) -> Result<(), Error> {
+        let machines = self.machines;
         let fact = match count {
-            0 => "no process of a node is left".to_owned(),
-            count => format!("{count} processes of nodes run, one for each server"),
+            0 => format!("no {} are left", machines.word()),
+            count => format!("there are {count} {}, one for each server", machines.word()),
         };
         let expected = count.to_string();
-        expect(self.screen, &fact, &expected, async || Ok(processes().to_string())).await
+        let count = async || Ok(machines.count().await?.to_string());
+        expect(self.screen, &fact, &expected, count).await
+    }
+
+    /// The provider protects what the workspace locks, and nothing else.
+    async fn protection_mirrors_the_lock(&mut self, machines: &[Machine]) -> Result<(), Error> {
+        let Machines::Provider(provider) = self.machines else { return Ok(()) };
+        let locked = machines.iter().filter(|one| one.role == ROLES[0]);
+        let locked: BTreeSet<_> = locked.map(|one| one.detail.resource.id.as_str()).collect();
+        let fact = "the provider protects the control plane, and no other server";
+        expect(self.screen, fact, "true", async || {
+            let listed = provider.servers().await?;
+            let protected = listed.iter().filter(|one| one.is_protected());
+            let protected: BTreeSet<_> = protected.filter_map(|one| one.resource()).collect();
+            Ok((protected == locked).to_string())
+        })
+        .await
     }
 
     /// Checks that what was asked for was refused, with this status and code.
