@@ -74,7 +74,7 @@ pub async fn remove(
 ) -> Result<Leak, Error> {
     let actor = authorise(caller, Operation::LeakRemove)?;
     let reason = Reason::parse(reason)?;
-    finder.remove(id, &reason, &actor).await?;
+    finder.remove(id, caller.role, &reason, &actor).await?;
     fetch(finder.context(), id).await
 }
 

@@ -56,23 +56,7 @@ const OBSERVED: u32 = 20;
 /// How long a plan waits for them.
 const OBSERVED_WITHIN: Duration = Duration::from_secs(3);
 
-/// The kinds that can be deleted.
-pub const KINDS: [SubjectKind; 14] = [
-    SubjectKind::Project,
-    SubjectKind::Resource,
-    SubjectKind::Cluster,
-    SubjectKind::Blueprint,
-    SubjectKind::Cloud,
-    SubjectKind::Credential,
-    SubjectKind::Label,
-    SubjectKind::Generator,
-    SubjectKind::Stack,
-    SubjectKind::Template,
-    SubjectKind::Agent,
-    SubjectKind::TenantProfile,
-    SubjectKind::Tenant,
-    SubjectKind::Workspace,
-];
+pub use slipway_core::deletion::settings::KINDS;
 
 /// The kind of a plan's target, as a caller names it.
 pub fn kind(text: &str) -> Result<SubjectKind, Refusal> {

@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use slipway_core::deletion::cancel;
 use slipway_core::deletion::door::{Ask, Braked, DoorInput, Doored};
-use slipway_core::deletion::request::{self, Deletable};
+use slipway_core::deletion::request::{self, Deletable, DeletionSnapshot};
 use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::ids::{DeletionId, PlanId};
 use slipway_core::precondition::Expected;
+use slipway_core::subject::SubjectKind;
 use slipway_core::text::Reason;
 
 use crate::access::authorise::{Caller, Operation, authorise};
@@ -147,7 +148,12 @@ pub async fn cancel(
     let missing = || not_found(ErrorKind::DeletionNotFound, "deletion", id);
     reach(context, caller, Owned::Deletion(id), missing).await?;
     let reason = Reason::parse(reason.unwrap_or(NO_REASON)).map_err(Refusal::from)?;
-    let mut rule = |snapshot: &_| cancel::cancel(snapshot, &reason, &actor);
+    let mut rule = |snapshot: &DeletionSnapshot| {
+        if snapshot.deletion.target.kind == SubjectKind::Workspace {
+            authorise(caller, Operation::WorkspaceCancel)?;
+        }
+        cancel::cancel(snapshot, &reason, &actor)
+    };
     context.stores.deletion.deletion_decide(id, &mut rule).await?;
     wake(context).await;
     Ok(())

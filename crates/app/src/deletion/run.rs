@@ -218,9 +218,20 @@ impl Runner {
     async fn advance(&self, deletion: &Deletion, passed: &mut Passed) -> Result<(), Error> {
         if deletion.target.kind == SubjectKind::Workspace {
             let servers = teardown::advance(&self.context, &self.permits, &self.actor, deletion);
-            let Some(begun) = servers.await? else {
-                passed.withheld = true;
-                return Ok(());
+            let begun = match servers.await {
+                Ok(Some(begun)) => begun,
+                Ok(None) => {
+                    passed.withheld = true;
+                    return Ok(());
+                }
+                Err(error) if error.is_logged() => return Err(error),
+                // A row that cannot be read holds up this teardown, and no other deletion.
+                Err(error) => {
+                    tracing::warn!(deletion_id = %deletion.id, %error, "a teardown does not go on");
+                    passed.refused += 1;
+                    let refusal = Refusal::new(ErrorKind::RowInvalid, error.to_string());
+                    return self.show(deletion.id, Some(&refusal)).await;
+                }
             };
             passed.advanced += begun.begun;
             passed.servers = true;

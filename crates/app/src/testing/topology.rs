@@ -11,9 +11,7 @@ use slipway_core::access::role::Role;
 use slipway_core::broker::observation::CompositeReport;
 use slipway_core::catalog::blueprint_version::Engine;
 use slipway_core::deletion::leak::{Found, ObjectRef};
-use slipway_core::ids::{
-    GroupId, InstallationId, NodeId, ProvisionedResourceId, ResourceId, WorkspaceId,
-};
+use slipway_core::ids::{GroupId, InstallationId, NodeId, ProvisionedResourceId, WorkspaceId};
 use slipway_core::topology::declared::Declared;
 use slipway_core::topology::server::Server;
 use slipway_core::{ErrorKind, Phase};
@@ -281,6 +279,8 @@ pub async fn topology(stores: Stores) {
     Box::pin(the_provider_is_asked_first(&client)).await;
     Box::pin(the_verbs_of_resources_leave_servers_alone(&client)).await;
     Box::pin(a_quorum_is_kept_unless_the_glass_is_broken(&client)).await;
+    Box::pin(a_lock_goes_before_its_servers(&client)).await;
+    Box::pin(the_new_one_is_waited_for(&client)).await;
     Box::pin(the_last_load_balancer_stays(&client)).await;
     Box::pin(a_teardown_is_paused_resumed_and_cancelled(&client)).await;
     Box::pin(a_workspace_comes_back_with_its_groups(&client)).await;
@@ -293,6 +293,7 @@ pub async fn topology_races(stores: Stores, rounds: u32) {
     let client = Arc::new(Client::new(stores).await);
     for round in 0..rounds {
         Box::pin(many_scale_down_at_once(&client, round)).await;
+        Box::pin(many_scale_down_by_number(&client, round)).await;
         Box::pin(many_declare_at_once(&client, round)).await;
     }
 }
@@ -531,6 +532,58 @@ async fn a_quorum_is_kept_unless_the_glass_is_broken(client: &Client) {
     client.script(|script| script.fails = true);
     client.delete_server("quorum", "qc-1", true).await.expect("the glass is broken");
     client.script(|script| *script = Script::default());
+    // The quorum counts those that are declared, so a lost one is made anew.
+    client.take_away(id).await;
+    client.ready(id).await;
+    assert_eq!(client.names(id).await, ["qc-1", "qc-2"]);
+    // Control planes of two groups have one quorum.
+    let two = json!({ "groups": [
+        group("qc", "ControlPlane", 2, (1, 3), &[]),
+        group("qd", "ControlPlane", 1, (1, 3), &[]),
+    ] });
+    client.apply("quorum", &two).await.expect("one more");
+    client.ready(id).await;
+    client.delete_server("quorum", "qd-1", false).await.expect("2 of 3 are left");
+    let second = client.delete_server("quorum", "qc-1", false).await;
+    assert_eq!(kind(second), Some(ErrorKind::QuorumViolation));
+}
+
+/// What a lock protects needs two declarations to go, and no grace outlives what the gates found.
+async fn a_lock_goes_before_its_servers(client: &Client) {
+    let locked = |count: u32, lock: bool| {
+        let mut declared = workers("lk", count, (0, 3));
+        declared["groups"][0]["delete_lock"] = json!(lock);
+        declared
+    };
+    let id = client.apply("locked", &locked(2, true)).await.expect("a workspace");
+    client.ready(id).await;
+    let at_once = client.apply("locked", &locked(1, false)).await.expect_err("a refusal");
+    assert_eq!(at_once.refusal.kind, ErrorKind::DeleteLocked);
+    client.apply("locked", &locked(2, false)).await.expect("unlocked first");
+    let found = servers::find(&client.context, &client.caller, "locked", "lk-1").await;
+    let found = found.expect("a server");
+    let later = DeleteOptions { grace: Some(Duration::from_secs(3_600)), ..Default::default() };
+    let of = (found.group.id, found.server.id);
+    servers::scale_down(&client.context, &client.caller, of, later).await.expect("it goes");
+    let phase = client.world.snapshot(found.server.attempt_id).await.attempt.phase();
+    assert_eq!(phase, Phase::Deregistering, "now");
+}
+
+/// Nobody takes the server that works while the one that is to stay still comes.
+async fn the_new_one_is_waited_for(client: &Client) {
+    let id = client.apply("waits", &workers("nw", 1, (0, 3))).await.expect("a workspace");
+    client.ready(id).await;
+    let found = servers::find(&client.context, &client.caller, "waits", "nw-1").await;
+    let found = found.expect("a server");
+    servers::mark(&client.context, &client.caller, &found, true).await.expect("a mark");
+    let (group, options) = (&found.group, DeleteOptions::default());
+    servers::scale_up(&client.context, &client.caller, group.id, 1).await.expect("one more");
+    client.pass().await;
+    let early = servers::scale_down_by(&client.context, &client.caller, group, 1, options).await;
+    assert_eq!(early.expect_err("a refusal").refusal.kind, ErrorKind::ReplacementUnderWay);
+    client.ready(id).await;
+    let gone = servers::scale_down_by(&client.context, &client.caller, group, 1, options).await;
+    assert_eq!(gone.expect("it works now"), ["nw-1"]);
 }
 
 async fn the_last_load_balancer_stays(client: &Client) {
@@ -628,6 +681,44 @@ async fn many_scale_down_at_once(client: &Arc<Client>, round: u32) {
     assert_eq!(passed, 1, "of {SERVERS} at once");
     let staying = client.servers(id).await.iter().filter(|server| server.stays()).count();
     assert_eq!(staying, usize::try_from(SERVERS - 1).expect("few"));
+}
+
+/// The same by a number: nobody is answered that a server goes which somebody else took.
+async fn many_scale_down_by_number(client: &Arc<Client>, round: u32) {
+    const SERVERS: u32 = 6;
+    let name = format!("number{round}");
+    let declared = workers(&format!("{name}-w"), SERVERS, (SERVERS - 2, SERVERS));
+    let id = client.apply(&name, &declared).await.expect("a workspace");
+    client.ready(id).await;
+    let group =
+        servers::find_group(&client.context, &client.caller, &name, &format!("{name}-w")).await;
+    let group = Arc::new(group.expect("the group"));
+    let asked: Vec<_> = (0..20)
+        .map(|_| {
+            let (client, group) = (Arc::clone(client), Arc::clone(&group));
+            tokio::spawn(async move {
+                let (by, options) = (1, DeleteOptions::default());
+                servers::scale_down_by(&client.context, &client.caller, &group, by, options).await
+            })
+        })
+        .collect();
+    let mut gone = Vec::new();
+    for one in asked {
+        match one.await.expect("no panic") {
+            Ok(names) => gone.extend(names),
+            Err(error) => assert_eq!(error.refusal.kind, ErrorKind::ScaleMinViolation),
+        }
+    }
+    gone.sort();
+    let leaving: Vec<String> = client
+        .servers(id)
+        .await
+        .into_iter()
+        .filter(|server| !server.stays())
+        .map(|server| server.name)
+        .collect();
+    assert_eq!(gone, leaving, "each answer names another one");
+    assert_eq!(gone.len(), 2);
 }
 
 /// Several loops and a person at once never make more servers than are wanted.

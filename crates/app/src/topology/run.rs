@@ -2,7 +2,10 @@
 //! are too many, forgets groups that are empty, and wakes servers whose dependencies are there.
 //! Each action is decided again under lock, so a pass that dies or runs twice does no harm.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 use slipway_core::access::audit::Actor;
@@ -11,12 +14,13 @@ use slipway_core::blocker::{Blocker, BlockerCode};
 use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::broker::transition::transitions;
 use slipway_core::deletion::door::Doored;
-use slipway_core::error::Refusal;
+use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::ids::{GroupId, ProvisionedResourceId, ResourceId, Revision, WorkspaceId};
 use slipway_core::topology::gates::Door;
 use slipway_core::topology::next::{Action, Observed, next, released};
 use slipway_core::topology::scale::{self, Asked, GroupSnapshot, NewServer, OfServer};
 
+use super::inventory::Gathered;
 use super::port::DeclareServer;
 use crate::Context;
 use crate::access::authorise::Caller;
@@ -28,6 +32,9 @@ use crate::ports::store::Error;
 /// Workspaces in one statement.
 const PAGE: u32 = 100;
 
+/// How long the loop leaves a group alone whose list refused.
+const RELISTED: Duration = Duration::from_secs(10);
+
 /// Why the loop takes a server down.
 const REASON: &str = "its group has more servers than are wanted";
 
@@ -37,6 +44,8 @@ pub struct Runner {
     context: Context,
     permits: Arc<Permits>,
     actor: Actor,
+    /// Groups whose list did not agree with our rows, or could not be read, and when.
+    refused: Arc<Mutex<HashMap<GroupId, (Instant, Refusal)>>>,
 }
 
 /// How a pass ended.
@@ -59,7 +68,8 @@ impl Runner {
     pub const TASK: &'static str = "workspaces";
 
     pub fn new(context: Context, permits: Arc<Permits>) -> Self {
-        Self { context, permits, actor: Actor::new(format!("loop:{}", Self::TASK)) }
+        let actor = Actor::new(format!("loop:{}", Self::TASK));
+        Self { context, permits, actor, refused: Arc::default() }
     }
 
     pub const fn context(&self) -> &Context {
@@ -98,17 +108,36 @@ impl Runner {
             return Ok(());
         };
         passed.waiting = true;
-        let mut refusals = Vec::new();
+        let mut refusals: Vec<(Action, Refusal)> = Vec::new();
+        let mut inventories = HashMap::new();
         for action in next(&observed) {
+            // What one server of a group is refused for, the next one is, too.
+            if let Action::ScaleDown { group, .. } = &action
+                && refusals.iter().any(|(refused, _)| refused.takes_down_of(*group))
+            {
+                continue;
+            }
             // While nothing may be changed, nothing is begun.
             let Ok(permit) = self.permits.enter(&self.context.stores).await? else {
                 passed.withheld = true;
                 return Ok(());
             };
             let mode = permit.revision();
+            let lately = match &action {
+                Action::ScaleDown { group, .. } => self.lately(*group),
+                Action::Declare { .. } | Action::Forget { .. } => None,
+            };
             let done = match &action {
+                _ if lately.is_some() => lately.map_or(Ok(false), |found| Err(found.into())),
                 Action::Declare { group, name } => self.declare(&observed, *group, name).await,
-                Action::ScaleDown { group, server } => self.scale_down(*group, *server, mode).await,
+                Action::ScaleDown { group, server } => {
+                    // One list a pass: listing costs the provider more than a decision.
+                    let inventory = match inventories.entry(*group) {
+                        Entry::Occupied(listed) => listed.into_mut(),
+                        Entry::Vacant(missing) => missing.insert(self.listed(*group).await?),
+                    };
+                    self.scale_down(*server, inventory, mode).await
+                }
                 Action::Forget { group } => self.forget(*group).await,
             };
             match done {
@@ -116,6 +145,7 @@ impl Runner {
                 Ok(false) => {}
                 Err(Error::Refused(refusal)) => {
                     passed.refused += 1;
+                    self.refused(&action, &refusal);
                     refusals.push((action, refusal));
                 }
                 Err(error) => return Err(error),
@@ -123,6 +153,23 @@ impl Runner {
         }
         self.show(&observed, &refusals).await?;
         self.wake_released(&observed, passed).await
+    }
+
+    /// Why the list of a group refused a moment ago, if it did: the provider is not asked again
+    /// as often as other workspaces go on.
+    fn lately(&self, group: GroupId) -> Option<Refusal> {
+        let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        refused.retain(|_, (at, _)| at.elapsed() < RELISTED);
+        refused.get(&group).map(|(_, refusal)| refusal.clone())
+    }
+
+    fn refused(&self, action: &Action, refusal: &Refusal) {
+        use ErrorKind::{InventoryMismatch, InventoryUnavailable};
+        let Action::ScaleDown { group, .. } = action else { return };
+        if matches!(refusal.kind, InventoryMismatch | InventoryUnavailable) {
+            let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+            refused.entry(*group).or_insert_with(|| (Instant::now(), refusal.clone()));
+        }
     }
 
     /// Whether a server was declared.
@@ -160,14 +207,17 @@ impl Runner {
         Ok(!transitioned.is_empty())
     }
 
+    async fn listed(&self, group: GroupId) -> Result<Gathered, Error> {
+        self.context.inventories.of_group(&self.context.stores, group).await
+    }
+
     /// Whether its teardown began.
     async fn scale_down(
         &self,
-        group: GroupId,
         server: ResourceId,
+        inventory: &Gathered,
         mode: Revision,
     ) -> Result<bool, Error> {
-        let inventory = self.context.inventories.of_group(&self.context.stores, group).await?;
         let caller = Caller::trusted(&self.actor.name);
         let options = DeleteOptions { reason: Some(REASON), ..DeleteOptions::default() };
         let ask = options.ask(&self.context, &caller)?;

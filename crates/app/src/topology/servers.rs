@@ -12,7 +12,7 @@ use slipway_core::precondition::Expected;
 use slipway_core::topology::gates::Door;
 use slipway_core::topology::group::Group;
 use slipway_core::topology::scale::{self, Asked, GroupSnapshot, OfServer};
-use slipway_core::topology::server::{Server, victims};
+use slipway_core::topology::server::{Server, coming, victims};
 use slipway_core::topology::workspace::Workspace;
 
 use super::inventory::Gathered;
@@ -130,7 +130,9 @@ pub async fn scale_down(
     options: DeleteOptions<'_>,
 ) -> Result<DeletionId, Error> {
     let actor = authorise(caller, Operation::ServerScaleDown)?;
-    leave(context, (caller, &actor), (group, server), Door::ScaleDown, options).await
+    let inventory = inventory(context, group, Door::ScaleDown).await?;
+    let of = (server, Door::ScaleDown, &inventory);
+    Ok(leave(context, (caller, &actor), of, options).await?.0)
 }
 
 /// Takes so many servers of a group down, those that can be missed most first, one decision
@@ -143,23 +145,31 @@ pub async fn scale_down_by(
     by: u32,
     options: DeleteOptions<'_>,
 ) -> Result<Vec<String>, Error> {
-    authorise(caller, Operation::ServerScaleDown)?;
+    let actor = authorise(caller, Operation::ServerScaleDown)?;
     if by == 0 {
         return Err(Refusal::invalid("by", "must be at least 1").into());
     }
-    let mut gone = Vec::new();
-    for _ in 0..by {
+    let mut gone: Vec<String> = Vec::new();
+    let inventory = inventory(context, group.id, Door::ScaleDown).await?;
+    while gone.len() < usize::try_from(by).unwrap_or(usize::MAX) {
         let observed = context.stores.topology.workspace_observed(group.workspace_id).await?;
         let Some(observed) = observed else { break };
         let marked = observed.groups.iter().find(|one| one.id == group.id);
         let marked = marked.map(|one| one.marked.clone()).unwrap_or_default();
         let servers = observed.of(group);
         let Some(victim) = victims(&servers, &marked).into_iter().next() else { break };
-        match scale_down(context, caller, (group.id, victim), options).await {
-            Ok(_) => {
-                let name = servers.iter().find(|one| one.id == victim);
-                gone.extend(name.map(|one| one.name.clone()));
+        let found = servers.iter().find(|one| one.id == victim);
+        let left = match found.and_then(|victim| waits(&servers, victim)) {
+            Some(refusal) => Err(refusal.into()),
+            None => {
+                let of = (victim, Door::ScaleDown, &inventory);
+                leave(context, (caller, &actor), of, options).await
             }
+        };
+        match left {
+            // Somebody else took the same one: another one is chosen.
+            Ok((_, Left::Already)) => {}
+            Ok((_, Left::Now)) => gone.extend(found.map(|one| one.name.clone())),
             Err(error) if gone.is_empty() => return Err(error),
             Err(Error { refusal, internal }) => {
                 let mut details = refusal.details.clone().unwrap_or_else(|| json!({}));
@@ -185,18 +195,34 @@ pub async fn delete(
         return Err(Refusal::invalid("reason", problem).into());
     }
     let door = Door::Delete { break_glass: options.break_glass };
-    leave(context, (caller, &actor), (group, server), door, options).await
+    let inventory = inventory(context, group, door).await?;
+    Ok(leave(context, (caller, &actor), (server, door, &inventory), options).await?.0)
+}
+
+/// Whether a request began the teardown of its server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Left {
+    Now,
+    Already,
+}
+
+/// Why this one cannot be missed yet, though it is the first to go.
+fn waits(servers: &[Server], victim: &Server) -> Option<Refusal> {
+    let coming = coming(servers, &[victim.id]).filter(|_| victim.is_counted())?;
+    let message = format!(
+        "server `{}` would go next, and `{}`, which is to stay, is {} yet; wait until it is Ready, or name the server that is to go",
+        victim.name, coming.name, coming.phase
+    );
+    Some(Refusal::new(ErrorKind::ReplacementUnderWay, message))
 }
 
 async fn leave(
     context: &Context,
     (caller, actor): (&Caller, &Actor),
-    (group, server): (GroupId, ResourceId),
-    door: Door,
+    (server, door, inventory): (ResourceId, Door, &Gathered),
     options: DeleteOptions<'_>,
-) -> Result<DeletionId, Error> {
+) -> Result<(DeletionId, Left), Error> {
     let ask = options.ask_in_reach(context, caller).await?;
-    let inventory = inventory(context, group, door).await?;
     let (mut deletion_id, mut refused) = (ask.deletion_id, None);
     let (mut transitioned, mut waits) = (Vec::new(), false);
     let mut rule = |snapshot: &Doored<OfServer<ResourceSnapshot>>| {
@@ -221,7 +247,8 @@ async fn leave(
     }
     context.wakes.wake();
     run::wake(context).await;
-    Ok(deletion_id)
+    let left = if deletion_id == ask.deletion_id { Left::Now } else { Left::Already };
+    Ok((deletion_id, left))
 }
 
 /// Whoever breaks the glass does not wait for the provider.

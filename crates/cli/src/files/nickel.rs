@@ -22,18 +22,20 @@ pub(super) fn is_nickel(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "ncl")
 }
 
-/// The JSON that a file evaluates to, or its faults with their places. `origin`: the name of
-/// the file in messages.
+/// The JSON that a file evaluates to, or its faults with their places. `origin`: the file within
+/// the folder that is applied, which is all that it can import from.
 pub(super) fn evaluate(path: &Path, origin: &str) -> Result<Vec<u8>, Vec<FieldError>> {
     let fault = |message: String| vec![fault(origin.to_owned(), message)];
+    let above = path.ancestors().nth(Path::new(origin).components().count());
+    let root = above.filter(|root| !root.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut command = Command::new(program());
-    command.args(["--errors", "json"]).arg(path).stdin(Stdio::null());
+    command.args(["--errors", "json", "--root"]).args([root, path]).stdin(Stdio::null());
     for secret in SECRETS {
         command.env_remove(secret);
     }
     match command.output() {
         Ok(output) if output.status.success() => Ok(output.stdout),
-        Ok(output) => Err(faults(&output.stderr, path, origin)),
+        Ok(output) => Err(faults(&output.stderr, root, origin)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Err(fault(format!(
             "needs the program `{PROGRAM}`, which is neither beside this one nor in the PATH; \
              install it with `cargo install --path crates/nickel`"
@@ -70,10 +72,10 @@ struct Fault {
 
 /// The faults that it names, each with its file, its line and its field; one with its whole
 /// output if that is not understood.
-fn faults(stderr: &[u8], path: &Path, origin: &str) -> Vec<FieldError> {
+fn faults(stderr: &[u8], root: &Path, origin: &str) -> Vec<FieldError> {
     match serde_json::from_slice::<Failure>(stderr.trim_ascii()) {
         Ok(Failure { errors }) if !errors.is_empty() => {
-            errors.into_iter().map(|one| one.placed(path, origin)).collect()
+            errors.into_iter().map(|one| one.placed(root, origin)).collect()
         }
         _ => {
             let text = String::from_utf8_lossy(stderr);
@@ -89,12 +91,16 @@ fn faults(stderr: &[u8], path: &Path, origin: &str) -> Vec<FieldError> {
 
 impl Fault {
     /// `FILE:LINE`, with the field behind it.
-    fn placed(self, path: &Path, origin: &str) -> FieldError {
+    fn placed(self, root: &Path, origin: &str) -> FieldError {
         let Self { file, line, column, field, message } = self;
-        let mut place = match file {
-            Some(file) if !is_same(Path::new(&file), path) => file,
-            _ => origin.to_owned(),
-        };
+        // It may be one that the file imports.
+        let mut place = file.map_or_else(
+            || origin.to_owned(),
+            |file| {
+                let file = Path::new(&file);
+                file.strip_prefix(root).unwrap_or(file).display().to_string()
+            },
+        );
         if let Some(line) = line {
             place = format!("{place}:{line}");
         }
@@ -106,12 +112,6 @@ impl Fault {
             None => fault(place, message),
         }
     }
-}
-
-/// Whether both name one file; an evaluation may name one that it imports.
-fn is_same(file: &Path, path: &Path) -> bool {
-    let whole = |path: &Path| std::fs::canonicalize(path).ok();
-    file == path || whole(file).is_some_and(|file| Some(file) == whole(path))
 }
 
 fn fault(field: String, message: String) -> FieldError {
@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     fn fields(stderr: &str) -> Vec<(String, String)> {
-        let found = faults(stderr.as_bytes(), Path::new("/x/shop.ncl"), "shop.ncl");
+        let found = faults(stderr.as_bytes(), Path::new("/x"), "shop.ncl");
         found.into_iter().map(|fault| (fault.field, fault.message)).collect()
     }
 
@@ -143,12 +143,12 @@ mod tests {
     fn a_fault_has_its_file_its_line_and_its_field() {
         let stderr = r#"{"errors":[
             {"file":"/x/shop.ncl","line":7,"column":3,"field":"spec.groups","message":"is no array"},
-            {"file":"/x/base.ncl","line":2,"message":"contract broken"},
+            {"file":"lib/base.ncl","line":2,"message":"contract broken"},
             {"message":"cannot be parsed"}
         ]}"#;
         let expected = [
             ("shop.ncl:7: spec.groups", "is no array (column 3)"),
-            ("/x/base.ncl:2", "contract broken"),
+            ("lib/base.ncl:2", "contract broken"),
             ("shop.ncl", "cannot be parsed"),
         ];
         let expected = expected.map(|(field, message)| (field.to_owned(), message.to_owned()));

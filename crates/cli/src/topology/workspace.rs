@@ -288,7 +288,9 @@ pub(crate) async fn run(session: &mut Session<'_>, command: WorkspaceCommand) ->
         WorkspaceCommand::Cancel(arguments) => {
             let cancelled: CancelledTeardown = post(session, arguments, "cancel").await?;
             session.show_details(&cancelled);
-            if session.output.is_for_people() {
+            // Before its grace was over nothing had begun, and the workspace goes on.
+            let began = !(cancelled.gone.is_empty() && cancelled.leaving.is_empty());
+            if session.output.is_for_people() && began {
                 let name = clean(&cancelled.workspace);
                 session.terminal.say(&format!(
                     "it is paused; to let it go on: slipway workspace resume {name}"

@@ -18,6 +18,7 @@ use crate::ids::{ClaimToken, ClusterId, GroupId, LeakRecordId, ProvisionedResour
 use crate::subject::{Subject, SubjectKind};
 use crate::tenants::job;
 use crate::time::Timestamp;
+use crate::topology::owner::Owner;
 
 closed_set!(
     /// What a scan can find.
@@ -250,4 +251,6 @@ pub struct LeakSnapshot {
     pub leak: Leak,
     /// The row of the attempt it is about, if there is one.
     pub claimant: Option<Claimant>,
+    /// The live group of servers that the object says it belongs to.
+    pub owner: Option<Owner>,
 }

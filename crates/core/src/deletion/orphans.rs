@@ -17,6 +17,7 @@ use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use crate::access::audit::{About, Actor, AuditEntry};
+use crate::access::role::Role;
 use crate::broker::phase::Phase;
 use crate::deletion::leak::{
     Claimant, Finding, FindingKind, Found, Leak, LeakSnapshot, ObjectRef, Removal, Resolved,
@@ -121,6 +122,7 @@ fn of_object(cluster: ClusterId, kind: FindingKind, object: &Found) -> Finding {
         uid: Some(storable(&object.uid)),
         evidence: storable_value(&json!({
             "claim_token": object.claim_token,
+            "group": object.group,
             "object": object.evidence,
         })),
     }
@@ -196,9 +198,11 @@ pub fn resolve(
 }
 
 /// A person asks to remove the object. Allowed only for an object that no row
-/// claims; the resource loop takes care of the others.
+/// claims; the resource loop takes care of the others. Of one that says that it is a server of a
+/// live group only an admin can say that nobody misses it: no gate knows it.
 pub fn request_removal(
     snapshot: &LeakSnapshot,
+    caller: Role,
     reason: &Reason,
     actor: &Actor,
 ) -> Result<LeakCommit, Refusal> {
@@ -221,6 +225,13 @@ pub fn request_removal(
     }
     if claims(snapshot) {
         return refuse("a row claims its object now; explain that resource");
+    }
+    if let Some(owner) = snapshot.owner.as_ref().filter(|_| caller < Role::Admin) {
+        let message = format!(
+            "the object of leak {} says that it is a server of group `{}` ({}) of workspace `{}`; an admin removes it, after looking at what depends on it",
+            leak.id, owner.group, owner.role, owner.workspace
+        );
+        return Err(Refusal::new(ErrorKind::OwnedByWorkspace, message).with(owner.details()));
     }
     let removal =
         Removal { at: snapshot.now, by: actor.name.clone(), reason: reason.as_str().to_owned() };

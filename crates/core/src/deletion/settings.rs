@@ -24,7 +24,7 @@ use crate::time::Timestamp;
 pub const RETENTION_MAX: Duration = Duration::from_secs(3_650 * 86_400);
 
 /// The kinds that can be deleted, and so have settings.
-pub const KINDS: [SubjectKind; 13] = [
+pub const KINDS: [SubjectKind; 14] = [
     SubjectKind::Project,
     SubjectKind::Cloud,
     SubjectKind::Credential,
@@ -38,6 +38,7 @@ pub const KINDS: [SubjectKind; 13] = [
     SubjectKind::Agent,
     SubjectKind::TenantProfile,
     SubjectKind::Tenant,
+    SubjectKind::Workspace,
 ];
 
 /// What a setting is for; `None` means every project, every kind.

@@ -23,6 +23,7 @@ use crate::topology::group::{Group, GroupSpec};
 use crate::topology::inventory::Inventory;
 use crate::topology::role::NodeRole;
 use crate::topology::rollout;
+use crate::topology::scale::ControlPlanes;
 use crate::topology::server::{Server, victims};
 use crate::topology::workspace::{Workspace, WorkspaceSnapshot};
 
@@ -242,11 +243,13 @@ fn may_shrink(
                     && !gone.contains(&one.id)
                     && match role {
                         None => one.group_id == change.after.id,
-                        Some(role) => role_of(changes, one.group_id) == Some(role),
+                        Some(role) => stays_with(changes, one.group_id, role),
                     }
             });
             u32::try_from(left.count()).unwrap_or(u32::MAX)
         };
+        // A lock that the same declaration takes away still counts: two steps, no accident.
+        let was_locked = change.before.as_ref().is_some_and(|before| before.spec.delete_lock);
         let inventory = circumstances.inventories.get(&change.after.id).unwrap_or(&unread);
         gates::ask(&Question {
             door: Door::Apply,
@@ -254,12 +257,15 @@ fn may_shrink(
             server: &server.name,
             group: spec.name.as_str(),
             role: spec.role,
-            delete_lock: spec.delete_lock,
+            delete_lock: spec.delete_lock || was_locked,
             min: if change.after.dropped { 0 } else { spec.min },
-            declared: spec.target(),
+            control_planes: ControlPlanes {
+                declared: control_planes(changes),
+                others: counted(Some(NodeRole::ControlPlane)),
+                under_way: false,
+            },
             counted: server.is_counted(),
             others: counted(None),
-            under_way: false,
             load_balancers: counted(Some(NodeRole::LoadBalancer)),
             backends: counted(Some(NodeRole::Worker)),
             inventory,
@@ -268,8 +274,17 @@ fn may_shrink(
     Ok(())
 }
 
-fn role_of(changes: &[GroupChange], id: GroupId) -> Option<NodeRole> {
-    changes.iter().find(|change| change.after.id == id).map(|change| change.after.spec.role)
+/// How many control planes there are to be.
+fn control_planes(changes: &[GroupChange]) -> u32 {
+    let groups = changes.iter().map(|change| &change.after);
+    let planes = groups.filter(|group| group.spec.role == NodeRole::ControlPlane);
+    planes.map(Group::target).fold(0, u32::saturating_add)
+}
+
+/// Whether servers of this group have the role and do not go with it.
+fn stays_with(changes: &[GroupChange], id: GroupId, role: NodeRole) -> bool {
+    let of = |change: &&GroupChange| change.after.id == id && !change.after.dropped;
+    changes.iter().find(of).is_some_and(|change| change.after.spec.role == role)
 }
 
 fn written(

@@ -12,6 +12,7 @@ use crate::files::fields::Fields;
 use crate::topology::graph;
 use crate::topology::group::{GroupSpec, NUMBER, check_pattern};
 use crate::topology::role::NodeRole;
+use crate::topology::rollout::DELETE_PROTECTION;
 
 /// How many groups and single servers a workspace may have.
 pub const GROUPS_MAX: usize = 100;
@@ -91,6 +92,7 @@ impl Declared {
         let servers = self.servers.iter().map(|server| server.check(&mut faults));
         let servers: Vec<_> = servers.collect();
         let specs: Vec<GroupSpec> = groups.into_iter().chain(servers).flatten().collect();
+        faults.extend(specs.iter().filter_map(unprotected));
         names(&specs, &mut faults);
         dependencies(&specs, &mut faults);
         Refusal::all(faults)?;
@@ -184,6 +186,16 @@ fn lock(role: NodeRole, said: Option<bool>, field: &str) -> Result<bool, Refusal
         }
         (locked, said) => Ok(locked || said.unwrap_or(false)),
     }
+}
+
+/// The provider's protection follows the lock, so nobody takes it from locked servers.
+fn unprotected(spec: &GroupSpec) -> Option<Refusal> {
+    let values = spec.values();
+    let is_off = values.get(DELETE_PROTECTION) == Some(&Value::Bool(false));
+    (spec.delete_lock && is_off).then(|| {
+        let field = format!("{}.parameters.{DELETE_PROTECTION}", path(spec));
+        Refusal::invalid(field, "cannot be false where servers are locked; leave it out")
+    })
 }
 
 /// Groups and servers have different names, and no two would name a server alike.

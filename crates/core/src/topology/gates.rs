@@ -11,6 +11,7 @@ use crate::closed_set::closed_set;
 use crate::error::{ErrorKind, Refusal};
 use crate::topology::inventory::Inventory;
 use crate::topology::role::NodeRole;
+use crate::topology::scale::ControlPlanes;
 
 /// How a server would go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,14 +73,11 @@ pub struct Question<'a> {
     pub delete_lock: bool,
     /// The servers that the group must keep.
     pub min: u32,
-    /// The servers that the group is to have.
-    pub declared: u32,
+    pub control_planes: ControlPlanes,
     /// Whether the server is Ready and stays, so that it stands for one of them.
     pub counted: bool,
     /// The other servers of the group that do.
     pub others: u32,
-    /// Another server of the group is being replaced, or leaves.
-    pub under_way: bool,
     /// The load balancers of the workspace that would be left.
     pub load_balancers: u32,
     /// The workers behind them.
@@ -90,7 +88,7 @@ pub struct Question<'a> {
 impl Question<'_> {
     /// How many control planes have to be Ready.
     pub const fn quorum(&self) -> u32 {
-        self.declared / 2 + 1
+        self.control_planes.declared / 2 + 1
     }
 
     fn refused(&self, gate: Gate) -> Option<Refusal> {
@@ -124,8 +122,14 @@ impl Question<'_> {
             return None;
         }
         let server = self.server;
+        let instead = match self.counted {
+            true => format!("replace it (`slipway server replace {server} --surge`)"),
+            false => format!(
+                "have another one made in its place (`slipway server delete {server} --reason <why>`, by an admin)"
+            ),
+        };
         let message = format!(
-            "server `{server}` is a control plane, which is not scaled down; replace it (`slipway server replace {server} --surge`), or take the workspace down (`slipway workspace teardown`)"
+            "server `{server}` is a control plane, which is not scaled down; {instead}, or take the workspace down (`slipway workspace teardown`)"
         );
         Some(Refusal::new(ErrorKind::ControlPlaneImmutable, message))
     }
@@ -160,35 +164,33 @@ impl Question<'_> {
         if self.role != NodeRole::ControlPlane || self.door.breaks_glass() {
             return None;
         }
-        if self.door.replaces_first() {
-            return self.one_at_a_time();
+        let ControlPlanes { declared, others, under_way } = self.control_planes;
+        if under_way && self.door.replaces_first() {
+            return Some(self.one_at_a_time());
         }
-        if !self.counted || self.others >= self.quorum() {
+        // The new one works before the old one goes.
+        let remaining = others + u32::from(self.door.replaces_first());
+        if !self.counted || remaining >= self.quorum() {
             return None;
         }
         let message = format!(
-            "without server `{}`, {} of {} control planes would be Ready, and their quorum is {}; repair or add one first. An admin may break the glass: `slipway server delete {} --break-glass --reason <why>`",
+            "without server `{}`, {remaining} of {declared} control planes would be Ready, and their quorum is {}; repair or add one first. An admin may break the glass: `slipway server delete {} --break-glass --reason <why>`",
             self.server,
-            self.others,
-            self.declared,
             self.quorum(),
             self.server
         );
         let numbers = json!({
-            "remaining": self.others, "declared": self.declared, "quorum": self.quorum(),
+            "remaining": remaining, "declared": declared, "quorum": self.quorum(),
         });
         Some(Refusal::new(ErrorKind::QuorumViolation, message).with(numbers))
     }
 
-    fn one_at_a_time(&self) -> Option<Refusal> {
-        if !self.under_way {
-            return None;
-        }
+    fn one_at_a_time(&self) -> Refusal {
         let message = format!(
-            "another server of group `{}` is being replaced or leaves, and control planes go one at a time; wait until that is done",
-            self.group
+            "another control plane of the workspace of `{}` is being replaced or leaves, and they go one at a time; wait until that is done",
+            self.server
         );
-        Some(Refusal::new(ErrorKind::ReplacementUnderWay, message))
+        Refusal::new(ErrorKind::ReplacementUnderWay, message)
     }
 
     fn last_load_balancer(&self) -> Option<Refusal> {

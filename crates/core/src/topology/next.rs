@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use crate::ids::{GroupId, ProvisionedResourceId, ResourceId};
 use crate::topology::group::Group;
-use crate::topology::server::{Server, victims};
+use crate::topology::server::{Server, victims_now};
 use crate::topology::workspace::Workspace;
 
 /// A workspace as the loop reads it, without locks.
@@ -35,6 +35,13 @@ pub enum Action {
     Forget { group: GroupId },
 }
 
+impl Action {
+    /// Whether it takes a server of this group down.
+    pub fn takes_down_of(&self, of: GroupId) -> bool {
+        matches!(self, Self::ScaleDown { group, .. } if *group == of)
+    }
+}
+
 /// Every action that the workspace needs. None while it is paused, or on its way out.
 pub fn next(observed: &Observed) -> Vec<Action> {
     let workspace = &observed.workspace;
@@ -55,13 +62,14 @@ fn of_group(observed: &Observed, group: &Group) -> Vec<Action> {
         other.spec.depends_on.iter().any(|on| on == name) && !observed.of(other).is_empty()
     });
     let difference = group.difference(&servers);
-    let free = group.free_names(&servers, &observed.taken, difference.missing);
+    let others = observed.servers.iter().filter(|server| server.group_id != id);
+    let mut taken: BTreeSet<String> = others.map(|server| server.name.clone()).collect();
+    taken.extend(observed.taken.iter().cloned());
+    let free = group.free_names(&servers, &taken, difference.missing);
     let declared = free.into_iter().map(|name| Action::Declare { group: id, name });
     let surplus = if group.dropped && needed { 0 } else { difference.surplus };
     let surplus = usize::try_from(surplus).unwrap_or(usize::MAX);
-    // One that still comes may be the one that lets another go: it is waited for, unless it
-    // goes itself.
-    let gone = victims(&servers, &group.marked).into_iter().take(surplus);
+    let gone = victims_now(&servers, &group.marked, surplus).into_iter();
     declared.chain(gone.map(|server| Action::ScaleDown { group: id, server })).collect()
 }
 
@@ -142,6 +150,18 @@ mod tests {
         let group = mk_group(NodeRole::Worker).id;
         let expected = [Action::Declare { group, name: "worker-3".to_owned() }];
         assert_eq!(next(&observed(2, servers)), expected);
+    }
+
+    /// The patterns `worker-{n}` and `worker-1{n}` both make `worker-11`.
+    #[test]
+    fn a_name_that_another_group_has_is_passed_over() {
+        let mut observed = observed(2, ready(1));
+        let mut other = mk_server(2, Phase::Ready);
+        other.group_id = GroupId::new(Uuid::from_u128(799));
+        observed.servers.push(other);
+        let group = mk_group(NodeRole::Worker).id;
+        let expected = [Action::Declare { group, name: "worker-3".to_owned() }];
+        assert_eq!(next(&observed), expected);
     }
 
     #[test]

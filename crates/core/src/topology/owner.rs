@@ -1,8 +1,9 @@
 //! Who owns a resource. A server is changed and deleted by the verbs of its workspace, which
 //! ask the gates; the verbs of resources refuse it.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
+use crate::broker::phase::Phase;
 use crate::broker::snapshot::ResourceSnapshot;
 use crate::error::{ErrorKind, Refusal};
 use crate::ids::{GroupId, WorkspaceId};
@@ -16,6 +17,18 @@ pub struct Owner {
     pub group_id: GroupId,
     pub group: String,
     pub role: NodeRole,
+}
+
+impl Owner {
+    /// As the details of a refusal.
+    pub(crate) fn details(&self) -> Value {
+        json!({
+            "workspace_id": self.workspace_id,
+            "workspace": self.workspace,
+            "group": self.group,
+            "role": self.role,
+        })
+    }
 }
 
 /// A verb of resources that would change or take away what a workspace owns.
@@ -65,7 +78,7 @@ impl Verb {
         matches!(self, Self::Abandon | Self::ForceDrain | Self::Orphan)
     }
 
-    fn instead(self, server: &str, role: NodeRole) -> String {
+    fn instead(self, server: &str, role: NodeRole, is_ready: bool) -> String {
         let is_locked = role.is_always_locked();
         match self {
             Self::Delete if is_locked => {
@@ -80,8 +93,15 @@ impl Verb {
             Self::Abandon | Self::ForceDrain | Self::Orphan => {
                 format!("`slipway server scale-down {server}` first; then this is possible")
             }
-            Self::Retry | Self::Replace | Self::Reenrol => {
+            Self::Retry | Self::Replace | Self::Reenrol if is_ready => {
                 format!("`slipway server replace {server} --surge`")
+            }
+            // Only what is Ready is replaced with two machines at once.
+            Self::Retry | Self::Replace | Self::Reenrol if is_locked => format!(
+                "`slipway server delete {server} --reason <why>`, which another one follows"
+            ),
+            Self::Retry | Self::Replace | Self::Reenrol => {
+                format!("`slipway server replace {server}`")
             }
         }
     }
@@ -90,39 +110,32 @@ impl Verb {
 /// Refuses a verb of resources on a server. One whose teardown began passed the gates, and can
 /// be helped to its end.
 pub fn check(snapshot: &ResourceSnapshot, verb: Verb) -> Result<(), Refusal> {
-    let leaving = snapshot.attempt.phase().is_deletion();
-    check_owned(snapshot.resource.owner.as_ref(), snapshot.resource.handle.as_str(), leaving, verb)
+    let (handle, phase) = (snapshot.resource.handle.as_str(), snapshot.attempt.phase());
+    check_owned(snapshot.resource.owner.as_ref(), handle, phase, verb)
 }
 
-pub fn check_owned(
+fn check_owned(
     owner: Option<&Owner>,
     server: &str,
-    leaving: bool,
+    phase: Phase,
     verb: Verb,
 ) -> Result<(), Refusal> {
     let Some(owner) = owner else { return Ok(()) };
-    if leaving && verb.ends_a_teardown() {
+    if phase.is_deletion() && verb.ends_a_teardown() {
         return Ok(());
     }
     let Owner { workspace, group, role, .. } = owner;
     let message = format!(
         "server `{server}` belongs to group `{group}` of workspace `{workspace}` and is not {} by itself; use {}",
         verb.as_str(),
-        verb.instead(server, *role)
+        verb.instead(server, *role, phase == Phase::Ready)
     );
-    let details = json!({
-        "workspace_id": owner.workspace_id,
-        "workspace": workspace,
-        "group": group,
-        "role": role,
-    });
-    Err(Refusal::new(ErrorKind::OwnedByWorkspace, message).with(details))
+    Err(Refusal::new(ErrorKind::OwnedByWorkspace, message).with(owner.details()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::broker::phase::Phase;
     use crate::fixtures::mk_snapshot;
     use crate::fixtures::topology::mk_owner;
 

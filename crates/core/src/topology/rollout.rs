@@ -15,7 +15,7 @@ use crate::broker::redeclare::{Corrections, RedeclareSnapshot};
 use crate::broker::snapshot::ResourceSnapshot;
 use crate::broker::update::{self, Changes};
 use crate::broker::{replace, surge};
-use crate::catalog::blueprint_version::BlueprintVersion;
+use crate::catalog::blueprint_version::{BlueprintVersion, Engine};
 use crate::closed_set::closed_set;
 use crate::commit::Commit;
 use crate::deletion::door::{Door as DeletionDoor, Doored};
@@ -42,9 +42,11 @@ pub const DELETE_PROTECTION: &str = "delete_protection";
 /// What servers of this group are declared with, from this version of their blueprint.
 pub fn values(spec: &GroupSpec, version: Option<&BlueprintVersion>) -> BTreeMap<String, Value> {
     let mut values = spec.values();
-    // The provider's protection mirrors the lock, where the blueprint can say so.
+    // The provider's protection mirrors the lock, where the blueprint can say so and the engine
+    // clears it again.
     let has = |version: &BlueprintVersion| {
-        version.parameter_schema.view().field(DELETE_PROTECTION).is_some()
+        version.engine == Engine::Hetzner
+            && version.parameter_schema.view().field(DELETE_PROTECTION).is_some()
     };
     if version.is_some_and(has) {
         values.entry(DELETE_PROTECTION.to_owned()).or_insert_with(|| json!(spec.delete_lock));
@@ -85,11 +87,7 @@ pub(crate) fn begin(
         let theirs = earlier.change["groups"].as_array().into_iter().flatten();
         groups.extend(theirs.filter_map(Value::as_str));
     }
-    let rolled: Vec<&GroupChange> = changes
-        .iter()
-        .filter(|change| !change.after.dropped && groups.contains(change.after.spec.name.as_str()))
-        .collect();
-    let members = members(snapshot, &rolled);
+    let members = members(snapshot, changes, &groups);
     if members.is_empty() {
         return commit;
     }
@@ -116,25 +114,23 @@ pub(crate) fn begin(
 }
 
 /// The servers of these groups that stay, those that others depend on first.
-fn members(snapshot: &WorkspaceSnapshot, changes: &[&GroupChange]) -> Vec<Member> {
-    let nodes: Vec<Node<'_>> = changes.iter().map(|change| change.after.spec.node()).collect();
-    // Whoever is not part of it is not waited for.
-    let names: BTreeSet<&str> = nodes.iter().map(|node| node.name).collect();
-    let within: Vec<Vec<String>> = nodes
+fn members(
+    snapshot: &WorkspaceSnapshot,
+    changes: &[GroupChange],
+    groups: &BTreeSet<&str>,
+) -> Vec<Member> {
+    let nodes: Vec<Node<'_>> = changes
         .iter()
-        .map(|node| {
-            node.depends_on.iter().filter(|on| names.contains(on.as_str())).cloned().collect()
-        })
-        .collect();
-    let nodes: Vec<Node<'_>> = nodes
-        .iter()
-        .zip(&within)
-        .map(|(node, depends_on)| Node { name: node.name, depends_on })
+        .filter(|change| !change.after.dropped)
+        .map(|change| change.after.spec.node())
         .collect();
     let layers = layers(&nodes);
     let mut found = Vec::new();
     for change in changes {
         let name = change.after.spec.name.as_str();
+        if change.after.dropped || !groups.contains(name) {
+            continue;
+        }
         let layer = layers.iter().position(|layer| layer.contains(&name));
         let gone = drops(snapshot, change);
         let stays = snapshot

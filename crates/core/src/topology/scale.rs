@@ -3,6 +3,7 @@
 //! before that of the resource, so that of many who ask at once each sees what the others did.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde_json::json;
 
@@ -26,6 +27,7 @@ use crate::topology::gates::{self, Door, Question};
 use crate::topology::group::Group;
 use crate::topology::inventory::Inventory;
 use crate::topology::owner::Owner;
+use crate::topology::role::NodeRole;
 use crate::topology::rollout::{corrections, values};
 use crate::topology::workspace::Workspace;
 
@@ -52,6 +54,19 @@ pub struct Counts {
     pub load_balancers: u32,
     /// Workers of the workspace that are counted.
     pub backends: u32,
+    /// Of a control plane: the others of the workspace, in whatever group.
+    pub control_planes: ControlPlanes,
+}
+
+/// The control planes of a workspace, which have one quorum together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ControlPlanes {
+    /// How many there are to be.
+    pub declared: u32,
+    /// Other ones that are counted.
+    pub others: u32,
+    /// Another one is being replaced, or leaves.
+    pub under_way: bool,
 }
 
 /// A decision about a resource, with the group that it belongs to.
@@ -89,7 +104,9 @@ pub fn leave(
     }
     owner.workspace.stays()?;
     gates::ask(&question(resource, owner, asked))?;
-    let mut requested = delete::accept(resource, door, asked.ask, actor)?;
+    // What the gates found holds now, and not when some grace has ended.
+    let ask = Ask { grace: Some(Duration::ZERO), ..asked.ask.clone() };
+    let mut requested = delete::accept(resource, door, &ask, actor)?;
     let begins = |write: &Write| matches!(write, Write::Deletion(DeletionWrite::DeletionInsert(_)));
     if requested.commit.writes.iter().any(begins) {
         scaled_down(&mut requested.commit, resource, owner, asked, actor);
@@ -144,10 +161,9 @@ pub(crate) fn question<'a>(
         role: spec.role,
         delete_lock: spec.delete_lock,
         min,
-        declared: spec.target(),
+        control_planes: counts.control_planes,
         counted: is_counted(resource),
         others: counts.others_counted,
-        under_way: counts.under_way,
         load_balancers: counts.load_balancers,
         backends: counts.backends,
         inventory: asked.inventory,
@@ -175,9 +191,10 @@ fn scaled_down(
     let id = resource.resource.id;
     let mut after = group.clone();
     after.marked.retain(|marked| *marked != id);
-    // A server beyond what is wanted goes without changing that.
+    // A server beyond what is wanted goes without changing that. A lost control plane is
+    // followed by another one: the quorum counts those that are declared.
     let surplus = owner.counts.others >= group.target();
-    if !surplus && !group.dropped {
+    if !surplus && !group.dropped && group.spec.role != NodeRole::ControlPlane {
         after.spec.wanted = group.target().saturating_sub(1);
     }
     let (wanted, verb) = (

@@ -58,6 +58,26 @@ pub fn victims(servers: &[Server], marked: &[ResourceId]) -> Vec<ResourceId> {
     staying.iter().map(|server| server.id).collect()
 }
 
+/// The first of these that may go now. A server that works is waited with while another one
+/// still comes that is to stay: until that works, it is not there in its place.
+pub fn victims_now(servers: &[Server], marked: &[ResourceId], count: usize) -> Vec<ResourceId> {
+    let mut first = victims(servers, marked);
+    first.truncate(count);
+    if coming(servers, &first).is_some() {
+        let works = |id: &ResourceId| servers.iter().any(|one| one.id == *id && one.is_counted());
+        first.retain(|id| !works(id));
+    }
+    first
+}
+
+/// A server that still comes, beside those that are to go.
+pub fn coming<'a>(servers: &'a [Server], but: &[ResourceId]) -> Option<&'a Server> {
+    servers.iter().find(|server| {
+        let comes = matches!(server.phase, Phase::Pending | Phase::Provisioning | Phase::Enrolling);
+        comes && server.leaving == Leaving::Nothing && !but.contains(&server.id)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -79,5 +99,19 @@ mod tests {
         };
         assert_eq!(order(&[]), ["worker-3", "worker-2", "worker-4", "worker-1"]);
         assert_eq!(order(&[servers[0].id]), ["worker-1", "worker-3", "worker-2", "worker-4"]);
+    }
+
+    #[test]
+    fn a_server_that_works_waits_for_the_one_that_comes() {
+        let mut servers: Vec<Server> =
+            (1..=3).map(|number| mk_server(number, Phase::Ready)).collect();
+        let (first, newest) = (servers[0].id, servers[2].id);
+        assert_eq!(victims_now(&servers, &[first], 1), [first]);
+        servers[2].phase = Phase::Provisioning;
+        assert!(victims_now(&servers, &[first], 1).is_empty(), "the new one does not work yet");
+        assert_eq!(victims_now(&servers, &[], 1), [newest], "it is not needed itself");
+        assert_eq!(victims_now(&servers, &[first], 2), [first, newest], "neither stays");
+        servers[2].phase = Phase::Failed;
+        assert_eq!(victims_now(&servers, &[first], 1), [first], "nothing comes");
     }
 }

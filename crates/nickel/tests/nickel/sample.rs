@@ -44,8 +44,8 @@ fn the_sample_is_a_workspace_document() {
         "spec": {
             "groups": [
                 group("control-plane", "ControlPlane", 1, 1, 3, "cp-{n}", None),
-                group("workers", "Worker", 3, 2, 5, "worker-{n}", Some("control-plane")),
-                group("load-balancer", "LoadBalancer", 1, 1, 2, "lb-{n}", Some("workers")),
+                group("workers", "Worker", 3, 2, 5, "worker-{n}", Some("load-balancer")),
+                group("load-balancer", "LoadBalancer", 1, 1, 2, "lb-{n}", Some("control-plane")),
             ],
             "servers": [],
         },

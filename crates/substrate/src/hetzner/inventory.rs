@@ -29,7 +29,7 @@ pub(super) async fn group_page(
 ) -> Result<InventoryPage, Error> {
     let selector = labels::of_group(group);
     let filter = Filter { labels: Some(&selector), ..Filter::default() };
-    listed(engine, Purpose::Observe, filter, request).await
+    listed(engine, Purpose::Urgent, filter, request).await
 }
 
 /// One page, no larger than the API's. Checks the identity of the project before and after.

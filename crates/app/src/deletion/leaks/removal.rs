@@ -6,6 +6,7 @@
 //! uid, so that a second or late one affects no other object.
 
 use slipway_core::access::audit::Actor;
+use slipway_core::access::role::Role;
 use slipway_core::broker::observation::CompositeReport;
 use slipway_core::deletion::leak::{Leak, LeakSnapshot};
 use slipway_core::deletion::orphans::{self, Presence};
@@ -28,6 +29,7 @@ impl Finder {
     pub(super) async fn remove(
         &self,
         id: LeakRecordId,
+        caller: Role,
         reason: &Reason,
         actor: &Actor,
     ) -> Result<(), Error> {
@@ -36,7 +38,7 @@ impl Finder {
         store
             .deletion
             .leak_decide(id, &mut |snapshot| {
-                let commit = orphans::request_removal(snapshot, reason, actor)?;
+                let commit = orphans::request_removal(snapshot, caller, reason, actor)?;
                 asked = Some(commit.leak.clone());
                 Ok(commit)
             })
@@ -112,7 +114,8 @@ impl Finder {
             .await?
             .pop();
         let now = store.deletion.leak_scan_begin().await?;
-        if !orphans::may_remove(&LeakSnapshot { now, leak: leak.clone(), claimant }) {
+        let snapshot = LeakSnapshot { now, leak: leak.clone(), claimant, owner: None };
+        if !orphans::may_remove(&snapshot) {
             return Ok(Removed::Failed("a row claims it; explain that resource".to_owned()));
         }
         let (Some(address), Some(uid)) = (address(cluster, leak), &leak.uid) else {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use slipway_core::access::audit::Actor;
+use slipway_core::access::role::Role;
 use slipway_core::commit::{Recheck, Release};
 use slipway_core::deletion::leak::{Finding, FindingKind, Leak, ObjectRef};
 use slipway_core::deletion::orphans::{self, Presence};
@@ -248,7 +249,7 @@ pub(super) async fn a_removal_is_kept_until_it_is_done(world: &World) {
         .deletion
         .leak_decide(leak.id, &mut |snapshot| {
             assert!(snapshot.claimant.is_none(), "nobody claims it");
-            orphans::request_removal(snapshot, &why(), &operator())
+            orphans::request_removal(snapshot, Role::Operator, &why(), &operator())
         })
         .await
         .expect("a removal");
@@ -272,7 +273,8 @@ pub(super) async fn a_claimed_object_is_not_removed(world: &World) {
     let mut one = mk_reported(world, FindingKind::DuplicateObject, ready.attempt.as_uuid());
     one.finding.object_ref = row.home.expect("a home").1;
     let leak = see(world, &cluster, &one, Duration::ZERO).await.leaks.remove(0);
-    let mut rule = |snapshot: &_| orphans::request_removal(snapshot, &why(), &operator());
+    let mut rule =
+        |snapshot: &_| orphans::request_removal(snapshot, Role::Operator, &why(), &operator());
     let answer = world.store.deletion.leak_decide(leak.id, &mut rule).await;
     assert_eq!(refused(answer), ErrorKind::LeakNotRemovable);
     let unknown =

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use slipway_core::Phase;
 use slipway_core::ids::WorkspaceId;
 use slipway_core::rollouts::record::{MemberState, Rollout, RolloutState};
 use slipway_core::topology::server::Server;

@@ -5,8 +5,10 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::deletion::leak::AbandonedKind;
+use crate::fixtures::topology::mk_owner;
 use crate::fixtures::{at, mk_actor};
 use crate::ids::LeakRecordId;
+use crate::topology::role::NodeRole;
 
 const HERE: ClusterId = ClusterId::new(Uuid::from_u128(1));
 const ELSEWHERE: ClusterId = ClusterId::new(Uuid::from_u128(2));
@@ -197,8 +199,8 @@ proptest! {
             if placed { same_object } else { row.phase != Some(Phase::Deleted) }
         };
         let claimed = claimant.as_ref().is_some_and(claims);
-        let snapshot = LeakSnapshot { now: at(2_000), leak, claimant };
-        let removal = request_removal(&snapshot, &why(), &mk_actor());
+        let snapshot = LeakSnapshot { now: at(2_000), leak, claimant, owner: None };
+        let removal = request_removal(&snapshot, Role::Operator, &why(), &mk_actor());
         prop_assert_eq!(removal.is_ok(), kind.is_removable() && !claimed);
         if let Ok(commit) = removal {
             let asked = LeakSnapshot { leak: commit.leak, ..snapshot };
@@ -243,7 +245,12 @@ fn mk_leak(kind: FindingKind, owner: Option<ProvisionedResourceId>, object_ref: 
 }
 
 fn mk_snapshot(kind: FindingKind, claimant: Option<Claimant>) -> LeakSnapshot {
-    LeakSnapshot { now: at(2_000), leak: mk_leak(kind, Some(attempt(1)), home(1)), claimant }
+    LeakSnapshot {
+        now: at(2_000),
+        leak: mk_leak(kind, Some(attempt(1)), home(1)),
+        claimant,
+        owner: None,
+    }
 }
 
 fn refused<T: std::fmt::Debug>(outcome: Result<T, Refusal>) -> ErrorKind {
@@ -267,7 +274,10 @@ fn a_leak_is_resolved_by_hand_only_with_its_object_proven_gone() {
         refused(resolve(&again, &Presence::Gone, &why(), &mk_actor())),
         ErrorKind::LeakResolved
     );
-    assert_eq!(refused(request_removal(&again, &why(), &mk_actor())), ErrorKind::LeakResolved);
+    assert_eq!(
+        refused(request_removal(&again, Role::Operator, &why(), &mk_actor())),
+        ErrorKind::LeakResolved
+    );
 }
 
 /// What was abandoned may never be read again; what is there is not gone.
@@ -281,7 +291,7 @@ fn what_was_abandoned_is_resolved_by_a_persons_word() {
         assert!(ask(Presence::Unknown("the cluster is lost".to_owned())).is_ok());
         assert_eq!(refused(ask(Presence::There)), ErrorKind::LeakNotGone);
         assert!(snapshot.leak.remedy().contains("by hand"));
-        let removal = request_removal(&snapshot, &why(), &mk_actor());
+        let removal = request_removal(&snapshot, Role::Operator, &why(), &mk_actor());
         assert_eq!(refused(removal), ErrorKind::LeakNotRemovable);
     }
 }
@@ -300,9 +310,9 @@ fn a_missing_object_is_resolved_when_it_is_back_or_not_wanted() {
 #[test]
 fn an_object_that_names_no_attempt_is_not_removed_from_here() {
     let leak = mk_leak(FindingKind::UnclaimedObject, None, home(1));
-    let snapshot = LeakSnapshot { now: at(2_000), leak, claimant: None };
+    let snapshot = LeakSnapshot { now: at(2_000), leak, claimant: None, owner: None };
     assert_eq!(
-        refused(request_removal(&snapshot, &why(), &mk_actor())),
+        refused(request_removal(&snapshot, Role::Operator, &why(), &mk_actor())),
         ErrorKind::LeakNotRemovable
     );
     assert_eq!(snapshot.leak.provisioned_resource_id(), None);
@@ -313,9 +323,21 @@ fn an_end_says_who_asked_for_it() {
     let snapshot = mk_snapshot(FindingKind::UnclaimedObject, None);
     let by_itself = vanished(&snapshot.leak, at(2_100), &mk_actor());
     assert!(by_itself.audit.reason.unwrap().contains("not there any more"));
-    let asked = request_removal(&snapshot, &why(), &mk_actor()).unwrap();
+    let asked = request_removal(&snapshot, Role::Operator, &why(), &mk_actor()).unwrap();
     assert_eq!(asked.audit.verb, "leak.remove");
     let removed = vanished(&asked.leak, at(2_100), &Actor::new("loop:orphans"));
     let resolution = removed.leak.resolved.unwrap().resolution.unwrap();
     assert_eq!(resolution, "removed for key:test: left behind");
+}
+
+/// No gate counts what no row has, so an operator does not take it away.
+#[test]
+fn a_stray_server_of_a_live_group_is_removed_by_an_admin() {
+    let owner = Some(mk_owner(NodeRole::ControlPlane));
+    let snapshot = LeakSnapshot { owner, ..mk_snapshot(FindingKind::UnclaimedObject, None) };
+    let ask = |caller| request_removal(&snapshot, caller, &why(), &mk_actor());
+    let refusal = ask(Role::Operator).unwrap_err();
+    assert_eq!(refusal.kind, ErrorKind::OwnedByWorkspace);
+    assert!(refusal.message.contains("ControlPlane"), "{}", refusal.message);
+    assert!(ask(Role::Admin).is_ok());
 }

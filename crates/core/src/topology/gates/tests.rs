@@ -115,10 +115,13 @@ fn every_combination_has_the_verdict_of_its_row() {
                                 role,
                                 delete_lock,
                                 min,
-                                declared,
+                                control_planes: ControlPlanes {
+                                    declared,
+                                    others,
+                                    under_way: false,
+                                },
                                 counted,
                                 others,
-                                under_way: false,
                                 load_balancers: others,
                                 backends: 2,
                                 inventory,
@@ -145,10 +148,9 @@ fn mk_question(inventory: &Inventory) -> Question<'_> {
         role: NodeRole::Worker,
         delete_lock: true,
         min: 3,
-        declared: 3,
+        control_planes: ControlPlanes { declared: 3, others: 2, under_way: false },
         counted: true,
         others: 2,
-        under_way: false,
         load_balancers: 1,
         backends: 2,
         inventory,
@@ -176,15 +178,19 @@ fn the_details_name_every_gate_that_refuses() {
 #[test]
 fn control_planes_are_replaced_one_at_a_time() {
     let inventory = Inventory::Compared { age: Duration::ZERO, unknown: vec![], missing: vec![] };
-    let question = Question {
+    let of = |others, under_way| Question {
         door: Door::Replace { surge: true },
         role: NodeRole::ControlPlane,
-        under_way: true,
+        control_planes: ControlPlanes { declared: 3, others, under_way },
         ..mk_question(&inventory)
     };
-    assert_eq!(ask(&question).unwrap_err().kind, ErrorKind::ReplacementUnderWay);
-    assert!(ask(&Question { under_way: false, ..question.clone() }).is_ok());
-    assert!(ask(&Question { role: NodeRole::Worker, ..question }).is_ok(), "workers need not");
+    assert_eq!(ask(&of(2, true)).unwrap_err().kind, ErrorKind::ReplacementUnderWay);
+    assert!(ask(&of(2, false)).is_ok());
+    assert!(ask(&of(1, false)).is_ok(), "with the new one there are two");
+    // The old one may be the only one that has the data of the cluster.
+    assert_eq!(ask(&of(0, false)).unwrap_err().kind, ErrorKind::QuorumViolation);
+    let worker = Question { role: NodeRole::Worker, ..of(0, true) };
+    assert!(ask(&worker).is_ok(), "workers need not");
 }
 
 /// Half of the declared ones and one more, whatever the number.
@@ -197,8 +203,7 @@ fn the_quorum_is_more_than_half() {
                 door: Door::Delete { break_glass: false },
                 caller: Role::Admin,
                 role: NodeRole::ControlPlane,
-                declared,
-                others,
+                control_planes: ControlPlanes { declared, others, under_way: false },
                 ..mk_question(&inventory)
             });
             assert_eq!(checked.is_ok(), others >= quorum, "{others} of {declared}");

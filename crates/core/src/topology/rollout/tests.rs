@@ -265,11 +265,14 @@ fn the_protection_of_the_provider_mirrors_the_lock_where_the_blueprint_has_it() 
         default: None,
     };
     let version = BlueprintVersion {
+        engine: Engine::Hetzner,
         parameter_schema: ParameterSchema::new(vec![protected]).unwrap(),
         ..(*mk_snapshot(Phase::Ready).blueprint).clone()
     };
     let locked = mk_group(NodeRole::ControlPlane).spec;
     assert_eq!(values(&locked, Some(&version))[DELETE_PROTECTION], json!(true));
+    let uncleared = BlueprintVersion { engine: Engine::Crossplane, ..version.clone() };
+    assert!(values(&locked, Some(&uncleared)).is_empty(), "nobody would clear it");
     assert!(values(&locked, None).is_empty());
     let own =
         GroupSpec { parameters: [(DELETE_PROTECTION.to_owned(), json!(false))].into(), ..locked };

@@ -14,7 +14,7 @@ use slipway_app::placement::port::ClusterIdentity;
 use slipway_core::access::audit::Actor;
 use slipway_core::deletion::leak::{Leak, LeakSnapshot};
 use slipway_core::deletion::orphans::{self, LeakCommit};
-use slipway_core::ids::{ClusterId, LeakRecordId, ProvisionedResourceId};
+use slipway_core::ids::{ClusterId, GroupId, LeakRecordId, ProvisionedResourceId};
 use slipway_core::time::Timestamp;
 use slipway_durable::database::End;
 use sqlx::Row as _;
@@ -26,7 +26,7 @@ use super::broker::claimants;
 use super::json_values::JsonTime;
 use super::page::now;
 use super::transaction::{Load, Written};
-use super::{Connection, leak_rows};
+use super::{Connection, leak_rows, topology};
 use crate::failure::Failure;
 use crate::id_list::IdList;
 use crate::micros::Micros;
@@ -222,7 +222,15 @@ impl Load for ById {
         let leak = leak_rows::read(&row)?;
         let attempt = ProvisionedResourceId::new(leak.subject.id);
         let claimant = claimants::load(connection, &[attempt]).await?.pop();
-        Ok(LeakSnapshot { now: now(connection).await?, leak, claimant })
+        let group = leak.evidence["group"]
+            .as_str()
+            .and_then(|id| Uuid::parse_str(id).ok())
+            .map(GroupId::new);
+        let owner = match group {
+            Some(group) => topology::group::owner(connection, group).await?,
+            None => None,
+        };
+        Ok(LeakSnapshot { now: now(connection).await?, leak, claimant, owner })
     }
 }
 

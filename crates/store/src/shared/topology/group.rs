@@ -7,8 +7,10 @@ use serde_json::Value;
 use slipway_core::catalog::Name;
 use slipway_core::ids::{GroupId, ProjectId, ResourceId, Revision, WorkspaceId};
 use slipway_core::topology::group::{Group, GroupSpec};
+use slipway_core::topology::owner::Owner;
 use slipway_core::topology::role::NodeRole;
 use slipway_core::topology::workspace::TakenPattern;
+use sqlx::Row as _;
 use uuid::Uuid;
 
 use super::page::{fetch_one, hydrate, readable};
@@ -103,6 +105,47 @@ pub(crate) async fn taken_patterns(
         .iter()
         .map(|row| taken(row).map_err(|fault| Failure::Corrupt { id: project.as_uuid(), fault }))
         .collect()
+}
+
+/// What says to whom the servers of a live group belong.
+pub(crate) async fn owner(
+    connection: &mut Connection,
+    id: GroupId,
+) -> Result<Option<Owner>, Failure> {
+    let query = sqlx::query(
+        "SELECT g.id, g.workspace_id, g.name, g.role, w.name AS workspace \
+         FROM workspace_groups g \
+         JOIN workspaces w ON w.id = g.workspace_id AND w.deleted_at IS NULL WHERE g.id = $1",
+    );
+    let owner = |row: &Row| {
+        Ok(Owner {
+            workspace_id: WorkspaceId::new(rows::get(row, "workspace_id")?),
+            workspace: rows::get(row, "workspace")?,
+            group_id: id,
+            group: rows::get(row, "name")?,
+            role: rows::member(row, "role", NodeRole::parse)?,
+        })
+    };
+    fetch_one(connection, query.bind(id.as_uuid()), "id", owner).await
+}
+
+/// How many control planes the workspace is to have.
+pub(crate) async fn control_planes(
+    connection: &mut Connection,
+    workspace: WorkspaceId,
+) -> Result<u32, Failure> {
+    let row = sqlx::query(sql!(
+        "SELECT CAST(coalesce(sum(",
+        greatest,
+        "(wanted, min_count)), 0) AS bigint) AS declared FROM workspace_groups \
+         WHERE workspace_id = $1 AND role = $2 AND dropped = 0"
+    ))
+    .bind(workspace.as_uuid())
+    .bind(NodeRole::ControlPlane.as_str())
+    .fetch_one(connection)
+    .await?;
+    let declared: i64 = row.try_get("declared")?;
+    Ok(u32::try_from(declared).unwrap_or(u32::MAX))
 }
 
 fn corrupt_or(row: &Row) -> Result<Group, Failure> {

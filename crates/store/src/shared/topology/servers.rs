@@ -11,13 +11,13 @@ use slipway_core::ids::{
 use slipway_core::subject::SubjectKind;
 use slipway_core::topology::inventory::Known;
 use slipway_core::topology::role::NodeRole;
-use slipway_core::topology::scale::Counts;
+use slipway_core::topology::scale::{ControlPlanes, Counts};
 use slipway_core::topology::server::{Leaving, Server};
 use sqlx::Row as _;
 use uuid::Uuid;
 
 use super::page::{count, hydrate};
-use super::{Connection, Row, rows};
+use super::{Connection, Row, group, rows};
 use crate::failure::Failure;
 use crate::fault::Fault;
 
@@ -131,6 +131,10 @@ pub(crate) async fn counts(
     .fetch_one(&mut *connection)
     .await?;
     let counted: i64 = counted.try_get("found")?;
+    let control_planes = match role {
+        NodeRole::ControlPlane => control_planes(connection, workspace, but).await?,
+        NodeRole::Worker | NodeRole::LoadBalancer => ControlPlanes::default(),
+    };
     let (mut load_balancers, mut backends) = (0, 0);
     if role == NodeRole::LoadBalancer {
         load_balancers = of_role(connection, workspace, NodeRole::LoadBalancer, but).await?;
@@ -142,6 +146,30 @@ pub(crate) async fn counts(
         under_way: under_way > 0,
         load_balancers,
         backends,
+        control_planes,
+    })
+}
+
+/// The control planes of a workspace beside one, in whatever group.
+async fn control_planes(
+    connection: &mut Connection,
+    workspace: WorkspaceId,
+    but: Uuid,
+) -> Result<ControlPlanes, Failure> {
+    let row = sqlx::query(
+        "SELECT count(*) AS found FROM resources r WHERE r.workspace_id = $1 \
+         AND r.server_role = $2 AND r.id <> $3 AND r.deleted_at IS NULL \
+         AND (r.deletion_id IS NOT NULL OR r.surge_to IS NOT NULL)",
+    )
+    .bind(workspace.as_uuid())
+    .bind(NodeRole::ControlPlane.as_str())
+    .bind(but)
+    .fetch_one(&mut *connection)
+    .await?;
+    Ok(ControlPlanes {
+        declared: group::control_planes(connection, workspace).await?,
+        others: of_role(connection, workspace, NodeRole::ControlPlane, but).await?,
+        under_way: row.try_get::<i64, _>("found")? > 0,
     })
 }
 
