@@ -107,5 +107,5 @@ fn document(number: usize) -> SubmittedDocument {
         "metadata": { "name": format!("applied-{number}") },
         "spec": { "blueprint": BLUEPRINT },
     });
-    SubmittedDocument { origin: "bench.yaml".to_owned(), document }
+    SubmittedDocument { origin: "bench.yaml".to_owned(), document, plan: None }
 }

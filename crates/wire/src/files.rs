@@ -11,6 +11,7 @@ use utoipa::ToSchema;
 use crate::broker::FieldChange;
 use crate::catalog::{ParameterForm, ParameterSchema, PublishVersion};
 use crate::problem::FieldError;
+use crate::topology::WorkspacePlan;
 
 /// `POST /api/v1/apply`.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
@@ -40,6 +41,11 @@ pub struct SubmittedDocument {
     pub origin: String,
     /// A [`Document`]; one that is not is refused by itself.
     pub document: Value,
+    /// Of a workspace: the `digest` of its plan. If something else would happen by now, it is
+    /// refused (`plan_stale`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 64)]
+    pub plan: Option<String>,
 }
 
 /// What became of a document.
@@ -56,12 +62,16 @@ pub struct AppliedDocument {
     /// The text of a new key, this once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret: Option<String>,
+    /// Of a workspace that differs, in a dry run: what would become of its servers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<WorkspacePlan>,
 }
 
 impl fmt::Debug for AppliedDocument {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { outcome, changes, refusal, secret: _ } = self;
-        f.debug_tuple("AppliedDocument").field(outcome).field(changes).field(refusal).finish()
+        let Self { outcome, changes, refusal, secret: _, plan } = self;
+        let mut shown = f.debug_tuple("AppliedDocument");
+        shown.field(outcome).field(changes).field(refusal).field(plan).finish()
     }
 }
 

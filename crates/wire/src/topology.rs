@@ -255,3 +255,45 @@ pub struct ServerSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delete_lock: Option<bool>,
 }
+
+/// What an apply would do to the servers of a workspace.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct WorkspacePlan {
+    /// The same for as long as the same would happen; an apply that names it does that or nothing.
+    pub digest: String,
+    pub created: Vec<PlannedGroup>,
+    /// Servers that change or go; at most 100 that change are named.
+    pub servers: Vec<PlannedServer>,
+    /// Servers that change, beside those that are named.
+    #[serde(default)]
+    pub further: u32,
+}
+
+/// Servers that a group would get.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct PlannedGroup {
+    pub group: String,
+    pub role: String,
+    pub count: u32,
+}
+
+/// What would become of a server.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct PlannedServer {
+    pub server: String,
+    pub group: String,
+    /// `in_place`, `replace_surge_first`, `replace` or `delete`; `blocked` if something is in the
+    /// way of a change.
+    pub action: String,
+    /// Why it would be refused: each gate, or another reason.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub blocked: Vec<PlanObstacle>,
+}
+
+/// What is in the way of a planned action.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct PlanObstacle {
+    /// Stable, snake_case.
+    pub code: String,
+    pub message: String,
+}

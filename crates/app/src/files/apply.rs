@@ -31,6 +31,7 @@ use super::kinds::resource::declaration;
 use super::port::Beside;
 use crate::access::authorise::{Caller, Operation, authorise};
 use crate::broker::declare;
+use crate::topology::plan::Plan;
 use crate::{Context, Error};
 
 /// The most documents of one request.
@@ -75,11 +76,13 @@ pub struct Applied {
     pub changes: Vec<Change>,
     /// Of a new key, this once.
     pub secret: Option<Secret>,
+    /// Of a dry run: what it would do beside.
+    pub plan: Option<Plan>,
 }
 
 impl Applied {
     fn refused(refusal: Refusal) -> Self {
-        Self { verdict: Verdict::Refused(refusal), changes: Vec::new(), secret: None }
+        Self { verdict: Verdict::Refused(refusal), changes: Vec::new(), secret: None, plan: None }
     }
 }
 
@@ -250,7 +253,8 @@ impl Run {
             match declared {
                 Ok(_) => {
                     let changes = outcome.changes;
-                    let applied = Applied { verdict: Verdict::Created, changes, secret: None };
+                    let verdict = Verdict::Created;
+                    let applied = Applied { verdict, changes, secret: None, plan: None };
                     self.done(number, applied);
                 }
                 Err(error) if is_of_all(&error) => return Err(error),
@@ -297,6 +301,7 @@ pub async fn release(
         versions: Vec::new(),
         content: None,
         origin: String::new(),
+        plan: None,
     };
     let addresses = std::slice::from_ref(address);
     let known = Known::read(Applier { context, caller }, address.kind, addresses).await?;
@@ -398,14 +403,32 @@ impl<'a> One<'a> {
             return Err(without_project(address).into());
         }
         let rows = self.rows(document, known, &outcome);
-        match &live {
+        let differs = live.is_none() || !outcome.changes.is_empty();
+        let plan = match self.options.dry_run && !early && differs {
+            true => kind.plan(self.by(), document, &outcome.target).await?,
+            false => None,
+        };
+        let changes = outcome.changes.clone();
+        let made = match &live {
             Some(_) if outcome.changes.is_empty() => {
-                let applied =
-                    Applied { verdict: Verdict::Unchanged, changes: Vec::new(), secret: None };
+                let (verdict, changes) = (Verdict::Unchanged, Vec::new());
+                let applied = Applied { verdict, changes, secret: None, plan: None };
                 Ok(Done { applied, settled: rows })
             }
             Some(live) => self.change(document, live, outcome, rows).await,
             None => self.create(document, outcome, rows, early).await,
+        };
+        match made {
+            Ok(Done { applied, settled }) => {
+                Ok(Done { applied: Applied { plan, ..applied }, settled })
+            }
+            // What is in its way is part of what it shows.
+            Err(error) if plan.is_some() && !is_of_all(&error) && !was_overtaken(&error) => {
+                let verdict = Verdict::Refused(error.refusal);
+                let applied = Applied { verdict, changes, secret: None, plan };
+                Ok(Done { applied, settled: Vec::new() })
+            }
+            Err(error) => Err(error),
         }
     }
 
@@ -424,7 +447,8 @@ impl<'a> One<'a> {
             let made = kind::of(document.address.kind).create(by, document).await;
             allowed(made)?.flatten()
         };
-        let applied = Applied { verdict: Verdict::Created, changes: outcome.changes, secret };
+        let (verdict, changes) = (Verdict::Created, outcome.changes);
+        let applied = Applied { verdict, changes, secret, plan: None };
         Ok(Done { applied, settled: Vec::new() })
     }
 
@@ -440,7 +464,8 @@ impl<'a> One<'a> {
         let (Outcome { target, changes, .. }, defaults) = (&outcome, &kind.terms().defaults);
         let wanted = Desired { document, live, target, changes, defaults };
         allowed(kind.change(Applier { context, ..self.by() }, wanted).await)?;
-        let applied = Applied { verdict: Verdict::Changed, changes: outcome.changes, secret: None };
+        let (verdict, changes) = (Verdict::Changed, outcome.changes);
+        let applied = Applied { verdict, changes, secret: None, plan: None };
         Ok(Done { applied, settled: Vec::new() })
     }
 

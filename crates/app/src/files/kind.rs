@@ -16,6 +16,7 @@ use std::collections::BTreeMap;
 use uuid::Uuid;
 
 use crate::access::authorise::Caller;
+use crate::topology::plan::Plan;
 use crate::{Context, Error};
 
 /// A document whose shape was checked.
@@ -31,6 +32,8 @@ pub struct Document {
     pub content: Option<String>,
     /// Where it came from, such as the name of its file.
     pub origin: String,
+    /// What it is to do, and nothing else: the digest of a plan.
+    pub plan: Option<String>,
 }
 
 /// A version of a blueprint as a document has it.
@@ -254,6 +257,16 @@ pub trait FileKind: Send + Sync {
         _mine: Option<&Fields>,
     ) -> Result<(), Error> {
         Ok(())
+    }
+
+    /// What making this true would do beside the change of fields.
+    async fn plan(
+        &self,
+        _by: Applier<'_>,
+        _document: &Document,
+        _target: &Fields,
+    ) -> Result<Option<Plan>, Error> {
+        Ok(None)
     }
 
     /// Not called for a kind whose fields are all fixed.

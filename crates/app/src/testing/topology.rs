@@ -143,7 +143,8 @@ impl Client {
 
     async fn apply(&self, name: &str, declared: &Value) -> Result<WorkspaceId, Error> {
         let declared: Declared = serde_json::from_value(declared.clone()).expect("a spec");
-        apply::apply(&self.context, &self.caller, PROJECT, name, &declared, None).await?;
+        let no_plan = (None, None);
+        apply::apply(&self.context, &self.caller, PROJECT, name, &declared, no_plan).await?;
         workspaces::find(&self.context, &self.caller, name).await
     }
 
@@ -654,8 +655,9 @@ async fn a_key_of_another_project_sees_nothing(client: &Client) {
     assert_eq!(found.expect_err("a refusal").refusal.kind, ErrorKind::WorkspaceNotFound);
     let declared: Declared =
         serde_json::from_value(workers("st", 1, (0, 1))).expect("a declaration");
+    let no_plan = (None, None);
     let applied =
-        apply::apply(&client.context, &stranger, PROJECT, "stranger", &declared, None).await;
+        apply::apply(&client.context, &stranger, PROJECT, "stranger", &declared, no_plan).await;
     assert_eq!(applied.expect_err("a refusal").refusal.kind, ErrorKind::ProjectNotFound);
 }
 

@@ -11,6 +11,8 @@ use slipway_core::text::check_reference;
 use slipway_core::topology::apply::{self, Circumstances, Desired};
 use slipway_core::topology::declared::Declared;
 use slipway_core::topology::group::GroupSpec;
+use slipway_core::topology::inventory::Inventory;
+use slipway_core::topology::plan::{self, Plan};
 use slipway_core::topology::workspace::{Workspace, WorkspaceSnapshot};
 
 use super::inventory::Gathered;
@@ -21,48 +23,85 @@ use crate::ports::store;
 use crate::{Context, Error};
 
 /// Accepts the declaration, or refuses it and writes nothing. With the revision of the workspace
-/// that was read, it is refused if the workspace was written since.
+/// that was read, it is refused if the workspace was written since; with the digest of a plan, if
+/// something else would happen by now.
 pub async fn apply(
     context: &Context,
     caller: &Caller,
     project: &str,
     name: &str,
     declared: &Declared,
-    read: Option<Revision>,
+    (read, planned): (Option<Revision>, Option<&str>),
 ) -> Result<(), Error> {
     let actor = authorise(caller, Operation::FilesApply)?;
-    check_reference("metadata.project", project).map_err(Refusal::from)?;
-    let name = Name::parse("metadata.name", name).map_err(Refusal::from)?;
-    let specs = declared.check()?;
-    check_references(&specs)?;
-    let desired = Desired {
-        id: WorkspaceId::new(context.entropy.uuid()),
-        group_ids: specs.iter().map(|_| GroupId::new(context.entropy.uuid())).collect(),
-        project: project.to_owned(),
-        name,
-        specs,
-    };
-    let inventories = inventories(context, caller, &desired).await?;
-    let key = ApplyKey {
-        workspace: WorkspaceKey::Named {
-            project: project.to_owned(),
-            name: desired.name.to_string(),
-        },
-        groups: desired.specs.iter().map(made_of).collect(),
-    };
+    let wanted = Wanted::gather(context, caller, project, name, declared).await?;
     let mut rule = |snapshot: &ApplySnapshot| {
         let of = seen(&snapshot.of, caller);
         if let (Some(read), Some(workspace)) = (read, &of.workspace) {
             Expected::Exactly(read).check(WorkspaceId::KIND, workspace.revision)?;
         }
-        let now = inventories.iter().map(|(id, found)| (*id, found.now())).collect();
+        if let (Some(planned), Some(plan)) = (planned, wanted.plan(snapshot, caller)) {
+            plan.check(planned)?;
+        }
+        let now = wanted.listed();
         let circumstances =
             Circumstances { caller: caller.role, declared: &snapshot.declared, inventories: &now };
-        apply::apply(&of, &desired, &circumstances, &actor)
+        apply::apply(&of, &wanted.desired, &circumstances, &actor)
     };
-    context.stores.topology.workspace_apply(&key, &mut rule).await?;
+    context.stores.topology.workspace_apply(&wanted.key(), &mut rule).await?;
     run::wake(context).await;
     Ok(())
+}
+
+/// A checked declaration, and what the provider lists of the groups that it shrinks.
+pub(super) struct Wanted {
+    desired: Desired,
+    inventories: BTreeMap<GroupId, Gathered>,
+}
+
+impl Wanted {
+    pub(super) async fn gather(
+        context: &Context,
+        caller: &Caller,
+        project: &str,
+        name: &str,
+        declared: &Declared,
+    ) -> Result<Self, Error> {
+        check_reference("metadata.project", project).map_err(Refusal::from)?;
+        let name = Name::parse("metadata.name", name).map_err(Refusal::from)?;
+        let specs = declared.check()?;
+        check_references(&specs)?;
+        let desired = Desired {
+            id: WorkspaceId::new(context.entropy.uuid()),
+            group_ids: specs.iter().map(|_| GroupId::new(context.entropy.uuid())).collect(),
+            project: project.to_owned(),
+            name,
+            specs,
+        };
+        let inventories = inventories(context, caller, &desired).await?;
+        Ok(Self { desired, inventories })
+    }
+
+    pub(super) fn key(&self) -> ApplyKey {
+        let Desired { project, name, specs, .. } = &self.desired;
+        ApplyKey {
+            workspace: WorkspaceKey::Named { project: project.clone(), name: name.to_string() },
+            groups: specs.iter().map(made_of).collect(),
+        }
+    }
+
+    /// What it would do; `None` if the project is not there for the caller.
+    pub(super) fn plan(&self, snapshot: &ApplySnapshot, caller: &Caller) -> Option<Plan> {
+        let of = seen(&snapshot.of, caller);
+        let now = self.listed();
+        let circumstances =
+            Circumstances { caller: caller.role, declared: &snapshot.declared, inventories: &now };
+        Some(plan::plan(&of, of.project?, &self.desired, &circumstances))
+    }
+
+    fn listed(&self) -> BTreeMap<GroupId, Inventory> {
+        self.inventories.iter().map(|(id, found)| (*id, found.now())).collect()
+    }
 }
 
 /// A project out of the caller's reach is as unknown as one that is not there.

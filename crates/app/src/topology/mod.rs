@@ -3,6 +3,7 @@
 
 pub mod apply;
 pub mod inventory;
+pub mod plan;
 pub mod port;
 pub(crate) mod rollout;
 pub mod run;

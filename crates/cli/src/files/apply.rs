@@ -30,6 +30,9 @@ use crate::wait::{Goal, wait_for};
 const BATCH: usize = 200;
 const BATCH_BYTES: usize = 700 * 1_024;
 
+/// The kind whose documents have plans.
+const WORKSPACE: &str = "Workspace";
+
 /// The source of a folder that names none.
 const DEFAULT_SOURCE: &str = "default";
 
@@ -54,6 +57,9 @@ pub struct ApplyArguments {
     /// Delete what the source declared before and no longer does
     #[arg(long)]
     pub prune: bool,
+    /// Do what `slipway workspace plan` showed for the workspace among the files, or nothing
+    #[arg(long, value_name = "PLAN", conflicts_with = "watch")]
+    pub plan: Option<String>,
     /// Do not ask
     #[arg(long)]
     pub yes: bool,
@@ -92,6 +98,37 @@ impl Declared {
         let named = source.is_some();
         let source = source.unwrap_or_else(|| DEFAULT_SOURCE.to_owned());
         Ok(Self { folder, source, named, force: arguments.force })
+    }
+
+    fn workspaces(&mut self) -> impl Iterator<Item = &mut Found> {
+        let is_workspace = |found: &&mut Found| found.object.kind == WORKSPACE;
+        self.folder.documents.iter_mut().filter(is_workspace)
+    }
+
+    /// Lets the workspace among the files do what this plan says, or nothing.
+    fn hold_to(&mut self, plan: &str) -> Result<(), Error> {
+        let mut workspaces: Vec<_> = self.workspaces().collect();
+        match &mut workspaces[..] {
+            [only] => only.submitted.plan = Some(plan.to_owned()),
+            other => {
+                let problem = format!(
+                    "--plan is for one workspace, and the files have {} of them",
+                    other.len()
+                );
+                return Err(Error::Usage(problem));
+            }
+        }
+        Ok(())
+    }
+
+    /// The same for what was shown before somebody agreed.
+    fn hold_to_shown(&mut self, shown: &[Line]) {
+        for found in self.workspaces() {
+            let line = shown.iter().find(|line| line.object == found.object);
+            let plan = line.and_then(|line| line.applied.plan.as_ref());
+            let digest = plan.map(|plan| plan.digest.clone());
+            found.submitted.plan = found.submitted.plan.take().or(digest);
+        }
     }
 
     /// Applies everything, in requests of a limited size.
@@ -157,11 +194,42 @@ pub(crate) async fn diff(session: &mut Session<'_>, arguments: FileArguments) ->
     if changes::differ(&lines) { Err(Error::Differs) } else { Ok(()) }
 }
 
+/// Shows what an apply would do to the servers of the workspaces among the files, with the gates
+/// in the way.
+pub(crate) async fn plan(session: &mut Session<'_>, arguments: FileArguments) -> Result<(), Error> {
+    let mut declared = Declared::read(&arguments)?;
+    declared.folder.documents.retain(|found| found.object.kind == WORKSPACE);
+    if declared.folder.documents.is_empty() && declared.folder.broken.is_empty() {
+        return Err(Error::Usage("the files have no document of kind Workspace".to_owned()));
+    }
+    let lines = declared.send(session, true).await?;
+    session.show(&lines, |lines, _| changes::shown(lines));
+    let faults = faults(&declared, &lines);
+    if !faults.is_empty() {
+        let message = format!("{} in the way", counted(faults.len()));
+        return Err(failed(message, faults, Exit::Refused));
+    }
+    if let ([Line { applied, .. }], true) = (&lines[..], session.output.is_for_people())
+        && let Some(plan) = &applied.plan
+    {
+        let files: Vec<_> = arguments.files.iter().map(|file| file.display().to_string()).collect();
+        session.terminal.say(&format!(
+            "to do exactly this, or nothing: slipway apply -f {} --plan {}",
+            clean(&files.join(" -f ")),
+            clean(&plan.digest)
+        ));
+    }
+    Ok(())
+}
+
 pub(crate) async fn run(session: &mut Session<'_>, arguments: ApplyArguments) -> Result<(), Error> {
     if arguments.watch {
         return watch::run(session, &arguments).await;
     }
-    let declared = Declared::read(&arguments.files)?;
+    let mut declared = Declared::read(&arguments.files)?;
+    if let Some(plan) = &arguments.plan {
+        declared.hold_to(plan)?;
+    }
     if arguments.prune {
         prune::check(session, &declared, arguments.yes)?;
     }
@@ -171,6 +239,7 @@ pub(crate) async fn run(session: &mut Session<'_>, arguments: ApplyArguments) ->
         if changes::differ(&planned) {
             session.terminal.say(&changes::shown(&planned));
             session.terminal.agree(false, "Apply this?")?;
+            declared.hold_to_shown(&planned);
         }
     }
     let begun = Instant::now();

@@ -4,6 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 use slipway_wire::files::{AppliedDocument, ObjectReference};
 use slipway_wire::problem::FieldError;
+use slipway_wire::topology::{PlanObstacle, PlannedGroup, PlannedServer, WorkspacePlan};
 
 use super::folder::Found;
 use crate::terminal::clean;
@@ -65,8 +66,37 @@ impl Line {
             lines.extend(side('-', &change.before));
             lines.extend(side('+', &change.after));
         }
+        lines.extend(self.applied.plan.iter().flat_map(servers));
         lines.join("\n")
     }
+}
+
+/// What would become of the servers of a workspace, a line each, with the gates in their way.
+fn servers(plan: &WorkspacePlan) -> Vec<String> {
+    let mut lines = vec!["    servers:".to_owned()];
+    for PlannedGroup { group, role, count } in &plan.created {
+        let plural = if *count == 1 { "" } else { "s" };
+        lines.push(format!("      + {count} server{plural} of group {group} ({role})"));
+    }
+    for PlannedServer { server, group, action, blocked } in &plan.servers {
+        let (sign, what) = match action.as_str() {
+            "delete" => ('-', "goes"),
+            "in_place" => ('~', "changes in place"),
+            "replace_surge_first" => ('~', "is replaced, the new machine first"),
+            "replace" => ('~', "is replaced, the old machine first"),
+            _ => ('~', "does not change"),
+        };
+        lines.push(format!("      {sign} {server} of group {group} {what}"));
+        let obstacle = |one: &PlanObstacle| format!("        ! {}: {}", one.code, one.message);
+        lines.extend(blocked.iter().map(obstacle));
+    }
+    if plan.further > 0 {
+        lines.push(format!("      ~ {} more change like these", plan.further));
+    }
+    if lines.len() == 1 {
+        lines.push("      none comes, changes or goes".to_owned());
+    }
+    lines.iter().map(|line| clean(line)).collect()
 }
 
 /// A value on one line.
@@ -80,7 +110,12 @@ fn short(value: &Value) -> String {
 
 /// The differences, and how many objects there are of each outcome.
 pub(super) fn shown(lines: &[Line]) -> String {
-    let different = lines.iter().filter(|line| !line.is("unchanged") && !line.is("refused"));
+    let is_shown = |line: &&Line| match line.applied.outcome.as_str() {
+        "unchanged" => false,
+        "refused" => line.applied.plan.is_some(),
+        _ => true,
+    };
+    let different = lines.iter().filter(is_shown);
     let mut text: Vec<String> = different.map(Line::shown).collect();
     text.push(summary(lines));
     text.join("\n")

@@ -261,7 +261,7 @@ impl Folder {
             cloud: text("/spec/cloud").map(str::to_owned),
             name: text("/metadata/name").unwrap_or_default().to_owned(),
         };
-        let submitted = SubmittedDocument { origin: origin.to_owned(), document };
+        let submitted = SubmittedDocument { origin: origin.to_owned(), document, plan: None };
         self.documents.push(Found { submitted, object, text: part.to_owned(), line });
     }
 

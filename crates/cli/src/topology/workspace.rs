@@ -17,6 +17,7 @@ use crate::client::Listing;
 use crate::complete;
 use crate::deletion::restore;
 use crate::error::Error;
+use crate::files::apply::{self, FileArguments};
 use crate::kind::{Cells, Detail, Facts, Kind, Row, details, table};
 use crate::operations::explain;
 use crate::output::{
@@ -32,6 +33,11 @@ pub enum WorkspaceCommand {
     List(WorkspaceListArguments),
     /// Show one workspace, its groups, and what blocks it
     Get(NamedArguments),
+    /// Show what applying files would do to the servers of a workspace, and the gates in the way
+    ///
+    /// What comes, what changes (in place, or by another machine), what goes. Writes nothing. With
+    /// the plan that it names, `slipway apply` does exactly that, or nothing.
+    Plan(FileArguments),
     /// Take a workspace down with all its servers, in order
     ///
     /// What depends on something goes before it; workers go before load balancers, and control
@@ -112,6 +118,7 @@ pub(crate) const EXAMPLES: &[&str] = &[
     "slipway workspace list",
     "slipway workspace list --project shop",
     "slipway workspace get cluster",
+    "slipway workspace plan -f cluster.yaml",
     "slipway workspace teardown cluster --dry-run",
     "slipway workspace teardown cluster --yes --confirm cluster --reason moved --wait",
     "slipway workspace delete cluster --reason unused --yes",
@@ -271,6 +278,7 @@ pub(crate) async fn run(session: &mut Session<'_>, command: WorkspaceCommand) ->
             }
             Ok(())
         }
+        WorkspaceCommand::Plan(arguments) => apply::plan(session, arguments).await,
         WorkspaceCommand::Teardown(arguments) => teardown(session, arguments).await,
         WorkspaceCommand::Delete(arguments) => {
             session.delete::<Workspace>("the workspace", arguments).await

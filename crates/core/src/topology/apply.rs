@@ -13,7 +13,7 @@ use crate::broker::snapshot::DeclareSnapshot;
 use crate::catalog::Name;
 use crate::commit::Commit;
 use crate::error::{ErrorKind, Refusal};
-use crate::ids::{GroupId, ResourceId, Revision, WorkspaceId};
+use crate::ids::{GroupId, ProjectId, ResourceId, Revision, WorkspaceId};
 use crate::kind::unknown;
 use crate::topology::TopologyWrite;
 use crate::topology::declared::path;
@@ -69,7 +69,6 @@ pub fn apply(
     circumstances: &Circumstances<'_>,
     actor: &Actor,
 ) -> Result<Commit, Refusal> {
-    let now = snapshot.now;
     let Some(project_id) = snapshot.project else {
         return Err(unknown(ErrorKind::ProjectNotFound, "project").at("metadata.project"));
     };
@@ -80,17 +79,7 @@ pub fn apply(
     if let Some(workspace) = &snapshot.workspace {
         workspace.stays()?;
     }
-    let workspace = snapshot.workspace.clone().unwrap_or_else(|| Workspace {
-        id: desired.id,
-        project_id,
-        name: desired.name.clone(),
-        paused_at: None,
-        revision: Revision::FIRST,
-        deletion_id: None,
-        deleted_at: None,
-        created_at: now,
-        updated_at: now,
-    });
+    let workspace = target(snapshot, project_id, desired);
     let changes = changes(snapshot, &workspace, desired);
     let mut faults = Vec::new();
     for (change, declared) in changes.iter().zip(circumstances.declared) {
@@ -100,9 +89,30 @@ pub fn apply(
     faults.extend(taken(snapshot, &desired.specs));
     Refusal::all(faults)?;
     for change in &changes {
-        may_shrink(snapshot, &changes, change, circumstances)?;
+        for (_, asked) in asked_to_go(snapshot, &changes, change, circumstances) {
+            asked?;
+        }
     }
     Ok(written(snapshot, &workspace, &changes, actor))
+}
+
+/// The workspace of the declaration, as it is or new.
+pub(crate) fn target(
+    snapshot: &WorkspaceSnapshot,
+    project_id: ProjectId,
+    desired: &Desired,
+) -> Workspace {
+    snapshot.workspace.clone().unwrap_or_else(|| Workspace {
+        id: desired.id,
+        project_id,
+        name: desired.name.clone(),
+        paused_at: None,
+        revision: Revision::FIRST,
+        deletion_id: None,
+        deleted_at: None,
+        created_at: snapshot.now,
+        updated_at: snapshot.now,
+    })
 }
 
 /// Every group afterwards: those of the declaration in its order, then those that it drops.
@@ -226,12 +236,13 @@ pub fn drops(snapshot: &WorkspaceSnapshot, change: &GroupChange) -> Vec<Server> 
 }
 
 /// Asks the gates about every server that would go, as if those before it were gone.
-fn may_shrink(
+pub(crate) fn asked_to_go(
     snapshot: &WorkspaceSnapshot,
     changes: &[GroupChange],
     change: &GroupChange,
     circumstances: &Circumstances<'_>,
-) -> Result<(), Refusal> {
+) -> Vec<(Server, Result<(), Refusal>)> {
+    let mut answers = Vec::new();
     let unread = Inventory::Unavailable { reason: "it was not asked for".to_owned() };
     let spec = &change.after.spec;
     let mut gone: Vec<ResourceId> = Vec::new();
@@ -251,7 +262,7 @@ fn may_shrink(
         // A lock that the same declaration takes away still counts: two steps, no accident.
         let was_locked = change.before.as_ref().is_some_and(|before| before.spec.delete_lock);
         let inventory = circumstances.inventories.get(&change.after.id).unwrap_or(&unread);
-        gates::ask(&Question {
+        let asked = gates::ask(&Question {
             door: Door::Apply,
             caller: circumstances.caller,
             server: &server.name,
@@ -269,9 +280,10 @@ fn may_shrink(
             load_balancers: counted(Some(NodeRole::LoadBalancer)),
             backends: counted(Some(NodeRole::Worker)),
             inventory,
-        })?;
+        });
+        answers.push((server, asked));
     }
-    Ok(())
+    answers
 }
 
 /// How many control planes there are to be.

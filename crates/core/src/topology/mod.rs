@@ -12,6 +12,7 @@ pub mod group;
 pub mod inventory;
 pub mod next;
 pub mod owner;
+pub mod plan;
 pub mod role;
 pub mod rollout;
 pub mod scale;

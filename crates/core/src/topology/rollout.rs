@@ -30,7 +30,7 @@ use crate::subject::SubjectKind;
 use crate::topology::apply::{GroupChange, drops};
 use crate::topology::gates::{self, Door};
 use crate::topology::graph::{Node, layers};
-use crate::topology::group::GroupSpec;
+use crate::topology::group::{Group, GroupSpec};
 use crate::topology::role::NodeRole;
 use crate::topology::scale::{Asked, OfServer, owner, question};
 use crate::topology::server::Server;
@@ -69,14 +69,7 @@ pub(crate) fn begin(
     changes: &[GroupChange],
     actor: &Actor,
 ) -> Commit {
-    let concerned = |change: &&GroupChange| {
-        let before = change.before.as_ref();
-        !change.after.dropped
-            && before.is_some_and(|before| concerns_servers(&before.spec, &change.after.spec))
-    };
-    let mut groups: BTreeSet<&str> =
-        changes.iter().filter(concerned).map(|change| change.after.spec.name.as_str()).collect();
-    let mut commit = Commit::default();
+    let (groups, mut commit) = (groups(snapshot, changes), Commit::default());
     if groups.is_empty() {
         return commit;
     }
@@ -84,8 +77,6 @@ pub(crate) fn begin(
     for earlier in &snapshot.rollouts {
         let why = "the workspace was declared anew, which a newer roll-out brings";
         commit.join(rules::superseded(earlier, why, actor, now));
-        let theirs = earlier.change["groups"].as_array().into_iter().flatten();
-        groups.extend(theirs.filter_map(Value::as_str));
     }
     let members = members(snapshot, changes, &groups);
     if members.is_empty() {
@@ -111,6 +102,36 @@ pub(crate) fn begin(
     };
     commit.join(rules::started(&rollout, &members, actor));
     commit
+}
+
+/// The groups whose servers change by this declaration, with those of a roll-out that it ends.
+fn groups<'a>(snapshot: &'a WorkspaceSnapshot, changes: &'a [GroupChange]) -> BTreeSet<&'a str> {
+    let concerned = |change: &&GroupChange| {
+        let before = change.before.as_ref();
+        !change.after.dropped
+            && before.is_some_and(|before| concerns_servers(&before.spec, &change.after.spec))
+    };
+    let mut groups: BTreeSet<&str> =
+        changes.iter().filter(concerned).map(|change| change.after.spec.name.as_str()).collect();
+    if !groups.is_empty() {
+        let earlier = snapshot.rollouts.iter().filter_map(|one| one.change["groups"].as_array());
+        groups.extend(earlier.flatten().filter_map(Value::as_str));
+    }
+    groups
+}
+
+/// The servers that change by this declaration, each with its group as it will be.
+pub(crate) fn concerned(
+    snapshot: &WorkspaceSnapshot,
+    changes: &[GroupChange],
+) -> Vec<(Server, Group)> {
+    let members = members(snapshot, changes, &groups(snapshot, changes));
+    let of = |member: &Member| {
+        let server = snapshot.servers.iter().find(|one| one.id.as_uuid() == member.subject.id)?;
+        let of = |change: &&GroupChange| change.after.id == server.group_id;
+        Some((server.clone(), changes.iter().find(of)?.after.clone()))
+    };
+    members.iter().filter_map(of).collect()
 }
 
 /// The servers of these groups that stay, those that others depend on first.

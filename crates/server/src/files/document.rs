@@ -19,7 +19,7 @@ const MOST_ORIGIN: usize = 512;
 
 /// Checks the shape of a document. `project` is the project of one that names none.
 pub(super) fn draft(submitted: SubmittedDocument, project: &str) -> Draft {
-    let SubmittedDocument { origin, mut document } = submitted;
+    let SubmittedDocument { origin, mut document, plan } = submitted;
     let kind = kind_of(&document);
     // A kind without a required field needs no spec.
     if let Some(whole) = document.as_object_mut() {
@@ -43,12 +43,16 @@ pub(super) fn draft(submitted: SubmittedDocument, project: &str) -> Draft {
             let problem = "must have at most 512 bytes without U+0000";
             return Err(Refusal::invalid("origin", problem));
         }
+        if plan.is_some() && kind != DocumentKind::Workspace {
+            return Err(Refusal::invalid("plan", "must not be given: only a Workspace is planned"));
+        }
         let (mut spec, versions) = split(spec);
         let content = match kind {
             DocumentKind::Stack => objects(&mut spec)?,
             _ => None,
         };
-        Ok(kind::Document { address, labels: metadata.labels, spec, versions, content, origin })
+        let labels = metadata.labels;
+        Ok(kind::Document { address, labels, spec, versions, content, origin, plan })
     });
     Draft { address: named, document: read }
 }

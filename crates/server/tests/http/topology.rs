@@ -200,3 +200,35 @@ async fn a_teardown_is_shown_confirmed_and_cancelled() {
     assert_eq!(resumed["paused_at"], Value::Null);
     world.post("/api/v1/workspaces/prod/resume", "{}").await.refused(409, "nothing_to_pause");
 }
+
+/// A dry run names what would become of each server, also behind a refusal, and an apply that
+/// names its plan does that or nothing.
+#[tokio::test]
+async fn a_dry_run_plans_the_servers_and_an_apply_is_held_to_it() {
+    let world = World::new().await;
+    let groups = [group("w", "Worker", 2, (0, 6)), group("cp", "ControlPlane", 1, (1, 3))];
+    apply(&world, "default", "shop", &groups).await;
+    let send = async |groups: &[Value], dry_run: bool, plan: Option<&Value>| {
+        let document = json!({
+            "apiVersion": "slipway.dev/v1", "kind": "Workspace",
+            "metadata": { "name": "shop", "project": "default" }, "spec": { "groups": groups },
+        });
+        let documents = json!([{ "document": document, "plan": plan }]);
+        let body = json!({ "source": "shop", "documents": documents, "dry_run": dry_run });
+        world.ask("POST", "/api/v1/apply", KEY, &body.to_string()).await.json()[0].clone()
+    };
+    let more = [group("w", "Worker", 4, (0, 6)), groups[1].clone()];
+    let planned = send(&more, true, None).await;
+    let expected = json!([{ "group": "w", "role": "Worker", "count": 2 }]);
+    assert_eq!(planned["plan"]["created"], expected, "{planned}");
+    let refused = send(&groups[..1], true, None).await;
+    let gone = &refused["plan"]["servers"][0];
+    assert_eq!((&refused["outcome"], &gone["action"]), (&json!("refused"), &json!("delete")));
+    assert_eq!(gone["blocked"][0]["code"], "control_plane_immutable", "{refused}");
+    let plan = &planned["plan"]["digest"];
+    world.post("/api/v1/workspaces/shop/groups/w/scale-up", r#"{"by":1}"#).await;
+    let stale = send(&more, false, Some(plan)).await;
+    assert_eq!(stale["refusal"]["code"], "plan_stale", "{stale}");
+    let plan = &send(&more, true, None).await["plan"]["digest"];
+    assert_eq!(send(&more, false, Some(plan)).await["outcome"], "changed");
+}

@@ -15,6 +15,7 @@ use super::rows::names;
 use crate::Error;
 use crate::files::kind::{Applier, Desired, Document, FileKind, Live};
 use crate::topology::apply::apply;
+use crate::topology::plan::{Plan, plan};
 
 pub(in crate::files) struct Workspaces;
 
@@ -64,8 +65,19 @@ impl FileKind for Workspaces {
         document: &Document,
     ) -> Result<Option<Secret>, Error> {
         let (project, name) = address(document);
-        apply(context, caller, project, name, &declared(document)?, None).await?;
+        let planned = (None, document.plan.as_deref());
+        apply(context, caller, project, name, &declared(document)?, planned).await?;
         Ok(None)
+    }
+
+    async fn plan(
+        &self,
+        Applier { context, caller }: Applier<'_>,
+        document: &Document,
+        target: &Fields,
+    ) -> Result<Option<Plan>, Error> {
+        let (project, name) = address(document);
+        plan(context, caller, project, name, &of_fields(target)?).await
     }
 
     /// Before anything is compared: the names of groups are parts of the fields.
@@ -87,7 +99,8 @@ impl FileKind for Workspaces {
     ) -> Result<(), Error> {
         let (project, name) = address(wanted.document);
         let declared = of_fields(wanted.target)?;
-        apply(context, caller, project, name, &declared, wanted.live.revision).await
+        let planned = (wanted.live.revision, wanted.document.plan.as_deref());
+        apply(context, caller, project, name, &declared, planned).await
     }
 }
 

@@ -87,7 +87,7 @@ pub(super) fn document(address: Address, labels: &Value, spec: &Value) -> Docume
     let mut spec = spec.as_object().expect("a spec").clone();
     let content = spec.remove("objects").map(|text| text.as_str().expect("a text").to_owned());
     let origin = "test.yaml".to_owned();
-    Document { address, labels, spec, versions: Vec::new(), content, origin }
+    Document { address, labels, spec, versions: Vec::new(), content, origin, plan: None }
 }
 
 pub(super) fn version(name: &str, provider: &str) -> Version {

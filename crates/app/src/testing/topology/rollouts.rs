@@ -3,17 +3,22 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use slipway_core::ErrorKind;
 use slipway_core::ids::WorkspaceId;
 use slipway_core::rollouts::record::{MemberState, Rollout, RolloutState};
+use slipway_core::topology::declared::Declared;
+use slipway_core::topology::rollout::Way;
 use slipway_core::topology::server::Server;
 
-use super::{Client, workers};
+use super::{Client, PROJECT, workers};
+use crate::Error;
 use crate::deletion::request::DeleteOptions;
 use crate::permits::Permits;
 use crate::ports::store::Page;
 use crate::rollouts::port::RolloutFilter;
 use crate::rollouts::run as rollouts;
-use crate::topology::workspaces;
+use crate::topology::plan::{self, Plan};
+use crate::topology::{apply, workspaces};
 
 impl Client {
     async fn roll_out(&self) {
@@ -56,6 +61,18 @@ impl Client {
         in_work
     }
 
+    async fn planned(&self, declared: &Value) -> Plan {
+        let declared: Declared = serde_json::from_value(declared.clone()).expect("a spec");
+        let planned = plan::plan(&self.context, &self.caller, PROJECT, "rolled", &declared).await;
+        planned.expect("a read").expect("a plan")
+    }
+
+    async fn held_to(&self, declared: &Value, plan: &str) -> Result<(), Error> {
+        let declared: Declared = serde_json::from_value(declared.clone()).expect("a spec");
+        let held = (None, Some(plan));
+        apply::apply(&self.context, &self.caller, PROJECT, "rolled", &declared, held).await
+    }
+
     async fn rollouts(&self, id: WorkspaceId) -> Vec<Rollout> {
         let subject = Some(id.to_string());
         let filter = RolloutFilter { subject, ..RolloutFilter::default() };
@@ -93,11 +110,32 @@ fn with(parameters: &Value) -> Value {
     declared
 }
 
+fn ways(plan: &Plan) -> Vec<Option<Way>> {
+    plan.servers.iter().map(|server| server.way).collect()
+}
+
 pub(super) async fn conformance(client: &Client) {
     let first = with(&json!({ "size": 1, "zone": 1 }));
     let id = client.apply("rolled", &first).await.expect("a workspace");
     client.ready(id).await;
     assert!(client.states(id).await.is_empty(), "nobody was there to change");
+
+    // A plan names every server with what becomes of it, and an apply is held to it.
+    let bigger = with(&json!({ "size": 2, "zone": 1 }));
+    let planned = client.planned(&bigger).await;
+    assert_eq!(ways(&planned), [Some(Way::InPlace); 3]);
+    let elsewhere = client.planned(&with(&json!({ "size": 2, "zone": 2 }))).await;
+    assert_eq!(ways(&elsewhere), [Some(Way::Surge); 3]);
+    let mut fewer = bigger.clone();
+    fewer["groups"][0]["count"] = json!(1);
+    let below = client.planned(&fewer).await;
+    let gone: Vec<_> = below.servers.iter().filter(|one| one.way.is_none()).collect();
+    assert_eq!(gone.len(), 1, "the minimum is 2: {below:?}");
+    assert!(gone.iter().all(|one| one.refusal.is_none()));
+    let other = client.held_to(&bigger, &elsewhere.digest).await;
+    assert_eq!(other.expect_err("a refusal").refusal.kind, ErrorKind::PlanStale);
+    assert!(client.states(id).await.is_empty(), "plans write nothing");
+    client.held_to(&first, &client.planned(&first).await.digest).await.expect("nothing differs");
 
     // In place: the canary, then the others.
     client.apply("rolled", &with(&json!({ "size": 2, "zone": 1 }))).await.expect("a change");

@@ -106,7 +106,8 @@ impl Provider {
         let documents = serde_yaml_ng::Deserializer::from_str(CATALOG).map(|document| {
             let document = Value::deserialize(document)
                 .map_err(|error| Error::Demo(format!("the catalog is no YAML: {error}")))?;
-            Ok(SubmittedDocument { origin: "hetzner.yaml".to_owned(), document })
+            let origin = "hetzner.yaml".to_owned();
+            Ok(SubmittedDocument { origin, document, plan: None })
         });
         let documents = documents.collect::<Result<Vec<_>, Error>>()?;
         let source = "demo".to_owned();

@@ -110,7 +110,7 @@ impl Story<'_, '_> {
         let origin = "workspace.yaml".to_owned();
         let body = Apply {
             source: "demo".to_owned(),
-            documents: vec![SubmittedDocument { origin, document }],
+            documents: vec![SubmittedDocument { origin, document, plan: None }],
             dry_run: false,
             force: false,
         };
