@@ -9,6 +9,7 @@ use slipway_testkit::{postgres, wait};
 use sqlx::Connection as _;
 
 use crate::control_plane::{TIMEOUT, binary};
+use crate::hetzner;
 
 /// Runs a demo, and checks that it leaves nothing; its last line.
 fn demo(arguments: &[&str]) -> (Output, Value) {
@@ -113,6 +114,29 @@ fn the_demo_of_workspaces_verifies_every_fact() {
     }
     assert!(summary["facts"].as_u64().unwrap() >= 20, "{summary}");
     assert!(summary["duration_ms"].as_u64().unwrap() < 90_000, "{summary}");
+    check_lines(output);
+}
+
+/// The same with servers of a provider, which a stand-in plays and counts.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_demo_of_workspaces_verifies_every_fact_at_a_provider() {
+    let folder = slipway_testkit::memory::tempdir().unwrap();
+    let token = folder.path().join("token");
+    std::fs::write(&token, hetzner::TOKEN).unwrap();
+    let provider = hetzner::provider(&folder.path().join("machines")).await;
+    let url = provider.url().to_owned();
+    let told = tokio::task::spawn_blocking(move || {
+        let token = token.to_str().unwrap();
+        demo(&["workspace", "demo", "--hetzner", &url, "--token-file", token])
+    });
+    let (output, summary) = told.await.unwrap();
+    assert_eq!(summary["engine"], "hetzner", "{summary}");
+    for (key, count) in [("servers", 5), ("ready", 5), ("scaled_down", 1), ("torn_down", 4)] {
+        assert_eq!(summary[key], count, "{key} of {summary}");
+    }
+    assert!(summary["duration_ms"].as_u64().unwrap() < 90_000, "{summary}");
+    assert!(provider.servers("main").is_empty());
+    assert_eq!((provider.machines(), provider.violations()), (0, Vec::<String>::new()));
     check_lines(output);
 }
 

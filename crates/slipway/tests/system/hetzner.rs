@@ -8,7 +8,7 @@ use slipway_standin::hetzner::{Boot, Provider, ProviderOptions};
 
 use crate::control_plane::{ControlPlane, KEY, binary};
 
-const TOKEN: &str = "hetzner-token-of-the-test";
+pub(crate) const TOKEN: &str = "hetzner-token-of-the-test";
 const SAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/samples/hetzner.yaml");
 
 fn run(plane: &ControlPlane, command: &str) -> String {
@@ -28,7 +28,7 @@ fn declare(plane: &ControlPlane, handle: &str, more: &str) -> String {
     made["id"].as_str().unwrap().to_owned()
 }
 
-async fn provider(machines: &std::path::Path) -> Provider {
+pub(crate) async fn provider(machines: &std::path::Path) -> Provider {
     let words = [env!("CARGO_BIN_EXE_slipway"), "agent", "node", "--dir", "{directory}"];
     let boot = Boot { command: words.map(str::to_owned).to_vec(), folder: machines.to_owned() };
     let options = ProviderOptions {
