@@ -27,6 +27,7 @@ mod report;
 mod rollout;
 mod substrate;
 mod tenants;
+mod topology;
 mod transitions;
 
 use std::env;
@@ -60,6 +61,8 @@ fn main() -> anyhow::Result<()> {
         // In a separate process, so that it can be killed.
         [tenants::WORKER, database] => runtime.block_on(tenants::run_worker(database)),
         ["tenants", "--quick"] => runtime.block_on(tenants::run(tenants::Size::QUICK)),
+        ["topology"] => runtime.block_on(topology::run(topology::Size::FULL)),
+        ["topology", "--quick"] => runtime.block_on(topology::run(topology::Size::QUICK)),
         ["transitions", database, batching, way, resources] => {
             let resources = resources.parse()?;
             runtime.block_on(broker::one_comparison(database, batching, way, resources))
@@ -72,7 +75,7 @@ fn main() -> anyhow::Result<()> {
         _ => bail!(
             "usage: slipway-bench apply [--quick] | broker [--quick] | crossplane [--quick] | deletion [--quick] | \
              enrol [--quick | NODES] | fleet [--quick] | freeze [--quick | RESOURCES] | lists [--quick] | \
-             tenants [--quick] | transitions (postgres|sqlite) (shipped|single) (standalone|node) RESOURCES"
+             tenants [--quick] | topology [--quick] | transitions (postgres|sqlite) (shipped|single) (standalone|node) RESOURCES"
         ),
     }
 }

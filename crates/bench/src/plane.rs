@@ -4,7 +4,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use slipway_app::Context;
 use slipway_app::access::authorise::Caller;
 use slipway_app::broker::converge::Engines;
 use slipway_app::context::{Settings, Wakes};
@@ -14,10 +13,13 @@ use slipway_app::ports::templates::NoTemplates;
 use slipway_app::ports::{Clock, Entropy};
 use slipway_app::rollouts::run::Runner;
 use slipway_app::seed::{LocalNames, Seed};
+use slipway_app::{Context, deletion, topology};
+use slipway_controller::deletions::DeletionLoop;
 use slipway_controller::driver::Dependencies;
 use slipway_controller::relay::Relay;
 use slipway_controller::resources::{Batching, ResourceLoop};
 use slipway_controller::rollouts::{RolloutLoop, RolloutPass};
+use slipway_controller::workspaces::{WorkspaceLoop, WorkspacePass};
 use slipway_controller::{Pacing, Shutdown, Status, drive};
 use slipway_core::blocker::Deadlines;
 use slipway_core::deletion::brake::Limits;
@@ -192,7 +194,7 @@ pub(crate) async fn context_of(url: &str) -> anyhow::Result<(Context, Arc<dyn Jo
         meter: Arc::new(Unmetered),
         templates: Arc::new(NoTemplates),
         tenants: Arc::new(slipway_app::tenants::targets::NoTargets),
-        inventories: slipway_app::topology::inventory::Inventories::default(),
+        inventories: topology::inventory::Inventories::default(),
         settings: Settings {
             deadlines: Deadlines::default(),
             claimed_within: ResourceLoop::LEASE * 2,
@@ -231,6 +233,28 @@ impl Running {
             RolloutLoop::PACING,
             plane.dependencies(Arc::clone(&plane.context.wakes.rollouts)),
             Arc::new(Status::new(RolloutLoop::NAME)),
+            self.shutdown.clone(),
+        ));
+        self
+    }
+
+    /// With the loops over workspaces and deletions, in their shipped pacing.
+    pub(crate) fn with_workspaces(mut self, plane: &Plane) -> Self {
+        let runner = topology::run::Runner::new(plane.context.clone(), Arc::default());
+        let workspaces = WorkspaceLoop::new(WorkspacePass::new(runner), plane.name.clone());
+        self.tasks.spawn(drive(
+            Arc::new(workspaces),
+            WorkspaceLoop::PACING,
+            plane.dependencies(Arc::clone(&plane.context.wakes.workspaces)),
+            Arc::new(Status::new(WorkspaceLoop::NAME)),
+            self.shutdown.clone(),
+        ));
+        let runner = deletion::run::Runner::new(plane.context.clone(), Arc::default());
+        self.tasks.spawn(drive(
+            Arc::new(DeletionLoop::new(runner, plane.name.clone())),
+            DeletionLoop::PACING,
+            plane.dependencies(Arc::clone(&plane.context.wakes.deletions)),
+            Arc::new(Status::new(DeletionLoop::NAME)),
             self.shutdown.clone(),
         ));
         self

@@ -1,6 +1,8 @@
 //! Tens of thousands of rows, inserted by SQL because declaring is not
 //! measured. They equal what the use-cases would have written.
 
+use uuid::Uuid;
+
 use crate::database::Pool;
 
 /// The state of the new rows.
@@ -17,6 +19,24 @@ pub(crate) enum State {
 /// The seed has other blueprints, too.
 const MADE_FROM: &str = "(SELECT v.id FROM blueprint_versions v JOIN blueprints b \
      ON b.id = v.blueprint_id WHERE b.slug = 'local-node') AS blueprint_versions";
+
+/// The resource with this number, of those that [`make`] inserts from 1 on.
+pub(crate) const fn resource(number: u32) -> Uuid {
+    Uuid::from_u128((0x0000_0000_0000_7000_80a1 << 48) | number as u128)
+}
+
+/// Its attempt.
+pub(crate) const fn attempt(number: u32) -> Uuid {
+    Uuid::from_u128((0x0000_0000_0000_7000_80b2 << 48) | number as u128)
+}
+
+/// An id in the database's syntax.
+pub(crate) fn literal(pool: &Pool, id: Uuid) -> String {
+    match pool {
+        Pool::Postgres(_) => format!("'{id}'::uuid"),
+        Pool::Sqlite(_) => format!("x'{}'", id.simple()),
+    }
+}
 
 /// Inserts `count` resources, each with its first attempt.
 pub(crate) async fn make(pool: &Pool, count: u32, state: State) -> anyhow::Result<()> {

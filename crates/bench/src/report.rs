@@ -19,7 +19,7 @@ impl Limit {
 }
 
 /// The limit of each figure.
-const LIMITS: [(&str, Limit); 39] = [
+const LIMITS: [(&str, Limit); 44] = [
     ("next_ns", Limit::AtMost(20.0)),
     ("transitions_vs_commits_postgres", Limit::AtLeast(1.0)),
     ("transitions_vs_commits_sqlite", Limit::AtLeast(1.0)),
@@ -59,6 +59,11 @@ const LIMITS: [(&str, Limit); 39] = [
     ("single_latency_ratio", Limit::AtMost(1.2)),
     ("claims_speedup", Limit::AtLeast(8.0)),
     ("fanout_speedup", Limit::AtLeast(4.0)),
+    ("gate_vs_delete_postgres", Limit::AtMost(1.5)),
+    ("gate_vs_delete_sqlite", Limit::AtMost(1.5)),
+    ("gate_p99_ms_postgres", Limit::AtMost(20.0)),
+    ("teardown_speedup_postgres", Limit::AtLeast(5.0)),
+    ("teardown_speedup_sqlite", Limit::AtLeast(5.0)),
 ];
 
 /// The beginning of the figures of lists, which share one limit.

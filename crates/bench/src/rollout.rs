@@ -83,7 +83,7 @@ pub(crate) async fn measure(
 }
 
 /// A version whose resources expect no node, so that they become Ready by themselves.
-async fn publish(plane: &Plane, version: &str) -> anyhow::Result<()> {
+pub(crate) async fn publish(plane: &Plane, version: &str) -> anyhow::Result<()> {
     let content = SubmittedContent {
         version: version.to_owned(),
         xrd: String::new(),

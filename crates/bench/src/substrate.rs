@@ -1,13 +1,16 @@
 //! An in-memory substrate that performs every action at once.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Bound;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use serde_json::json;
-use slipway_app::ports::substrate::{Address, Error, Substrate};
+use serde_json::{Value, json};
+use slipway_app::ports::substrate::{Address, Error, InventoryPage, InventoryRequest, Substrate};
 use slipway_core::broker::observation::{CompositeReport, LiveComposite};
 use slipway_core::catalog::blueprint_version::Engine;
+use slipway_core::deletion::leak::{Found, ObjectRef};
+use slipway_core::ids::{GroupId, ProvisionedResourceId};
 use slipway_core::secret::Secret;
 use slipway_render::cloud_init::bootstrap_token_in;
 use slipway_render::{RenderedComposite, composite};
@@ -27,11 +30,23 @@ pub(crate) struct Instant {
     memory: Memory,
     objects: Mutex<HashMap<String, LiveComposite>>,
     hashes: Mutex<HashMap<String, String>>,
+    /// The servers of each group of a workspace, by name.
+    groups: Mutex<HashMap<GroupId, BTreeMap<String, ProvisionedResourceId>>>,
 }
 
 impl Instant {
     pub(crate) fn new(memory: Memory) -> Self {
-        Self { memory, objects: Mutex::default(), hashes: Mutex::default() }
+        Self {
+            memory,
+            objects: Mutex::default(),
+            hashes: Mutex::default(),
+            groups: Mutex::default(),
+        }
+    }
+
+    /// Lists this server with its group from now on, as if it had been applied.
+    pub(crate) fn list(&self, group: GroupId, name: String, id: ProvisionedResourceId) {
+        lock(&self.groups).entry(group).or_default().insert(name, id);
     }
 
     /// The token that the object of this name carries.
@@ -68,6 +83,17 @@ fn live(name: &str, owned_hash: Option<String>) -> LiveComposite {
     }
 }
 
+fn found(group: GroupId, name: &str, id: ProvisionedResourceId) -> Found {
+    Found {
+        object_ref: ObjectRef { namespace: "instant".to_owned(), name: name.to_owned() },
+        uid: name.to_owned(),
+        provisioned_resource_id: Some(id),
+        claim_token: None,
+        group: Some(group),
+        evidence: Value::Null,
+    }
+}
+
 /// Ignores poisoning: a panic leaves nothing half done.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -93,6 +119,12 @@ impl Substrate for Instant {
         let seen = name.clone();
         match self.memory {
             Memory::Everything => {
+                let id =
+                    object["metadata"]["labels"][composite::LABEL_PROVISIONED_RESOURCE].as_str();
+                if let (Some(group), Some(Ok(id))) = (composite::group(object), id.map(str::parse))
+                {
+                    self.list(group, name.clone(), id);
+                }
                 let live = LiveComposite {
                     carried: composite::carried(object),
                     injected: composite::injected(object),
@@ -110,6 +142,24 @@ impl Substrate for Instant {
     async fn delete(&self, address: &Address, _uid: &str) -> Result<(), Error> {
         lock(&self.objects).remove(&address.name);
         lock(&self.hashes).remove(&address.name);
+        for servers in lock(&self.groups).values_mut() {
+            servers.remove(&address.name);
+        }
         Ok(())
+    }
+
+    async fn group_inventory(
+        &self,
+        group: GroupId,
+        request: &InventoryRequest,
+    ) -> Result<InventoryPage, Error> {
+        let groups = lock(&self.groups);
+        let Some(servers) = groups.get(&group) else { return Ok(InventoryPage::default()) };
+        let after = request.after.clone().map_or(Bound::Unbounded, Bound::Excluded);
+        let page = servers.range((after, Bound::Unbounded)).take(request.limit);
+        let found: Vec<Found> = page.map(|(name, id)| found(group, name, *id)).collect();
+        let last = found.last().filter(|_| found.len() == request.limit);
+        let next = last.map(|found| found.object_ref.name.clone());
+        Ok(InventoryPage { found, next, ..InventoryPage::default() })
     }
 }

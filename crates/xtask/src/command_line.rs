@@ -32,12 +32,13 @@ The chores of a contributor.
   cargo xtask soak tenants [SECONDS [SEED]]
                                  kills and pauses workers on tenant jobs, 600 s unless
                                  said, on both databases
-  cargo xtask bench apply|broker|crossplane|deletion|enrol|fleet|freeze|lists|tenants [--quick]
+  cargo xtask bench apply|broker|crossplane|deletion|enrol|fleet|freeze|lists|tenants|topology [--quick]
                                  the figures of documents from files, of the
                                  resource loop, of composites on a real API server,
                                  of deletions, of enrolments into one project, of
                                  Fleet, of resources that wait under a freeze, of lists
-                                 of 100,000 resources, or of tenant jobs; release build,
+                                 of 100,000 resources, of tenant jobs, or of the gates
+                                 and the teardown of workspaces; release build,
                                  the last line is one JSON object
 
 Exit codes: 0 all is well, 1 something failed, 2 the call cannot be carried out
@@ -149,6 +150,7 @@ impl<'a> Request<'a> {
                         | "freeze"
                         | "lists"
                         | "tenants"
+                        | "topology"
                 ) && matches!(quick, [] | [_])
                     && quick.iter().all(|word| word == "--quick") =>
             {
@@ -227,6 +229,7 @@ mod tests {
         assert_eq!(parse("bench crossplane"), r#"Bench { arguments: ["crossplane"] }"#);
         assert_eq!(parse("bench broker --quick"), r#"Bench { arguments: ["broker", "--quick"] }"#);
         assert_eq!(parse("bench tenants"), r#"Bench { arguments: ["tenants"] }"#);
+        assert_eq!(parse("bench topology"), r#"Bench { arguments: ["topology"] }"#);
         assert_eq!(parse("--help"), "Help");
         assert_eq!(parse("test --help"), "Help");
         assert_eq!(parse("test help"), r#"Test { filters: ["help"] }"#);
