@@ -6,14 +6,15 @@ use slipway_app::broker::port::{DeclareKey, RedeclareKey, ResourceKey};
 use slipway_app::topology::port::{ApplyKey, ApplySnapshot, DeclareServer};
 use slipway_core::broker::redeclare::RedeclareSnapshot;
 use slipway_core::broker::snapshot::{DeclareSnapshot, ResourceSnapshot};
-use slipway_core::ids::{GroupId, ResourceId};
+use slipway_core::ids::{GroupId, ResourceId, WorkspaceId};
+use slipway_core::topology::group::Group;
+use slipway_core::topology::role::NodeRole;
 use slipway_core::topology::scale::{GroupSnapshot, OfServer};
 use slipway_core::topology::workspace::Workspace;
 
 use super::broker::decide::ByKey;
 use super::broker::declare;
 use super::broker::declare::Corrected;
-use super::page::now;
 use super::table::Table;
 use super::transaction::Load;
 use super::{Connection, group, servers, workspace};
@@ -23,16 +24,23 @@ use crate::failure::Failure;
 /// Locks workspace and group, in this order, and counts the other servers.
 async fn group_snapshot(
     connection: &mut Connection,
-    id: GroupId,
+    (workspace, group): (WorkspaceId, GroupId),
     but: Option<ResourceId>,
 ) -> Result<Option<GroupSnapshot>, Failure> {
-    let Some(owner) = servers::workspace_of_group(connection, id).await? else { return Ok(None) };
-    let Some(workspace) = workspace::lock(connection, owner).await? else { return Ok(None) };
-    let Some(group) = group::lock(connection, id).await? else { return Ok(None) };
+    let Some(workspace) = workspace::lock(connection, workspace).await? else { return Ok(None) };
+    let Some(group) = group::lock(connection, group).await? else { return Ok(None) };
     let of = (workspace.id, group.id, group.spec.role);
-    let enough = group.spec.min.max(group.spec.target());
-    let counts = servers::counts(connection, of, but, enough).await?;
-    Ok(Some(GroupSnapshot { now: now(connection).await?, workspace, group, counts }))
+    let (counts, now) = servers::counts(connection, of, but, ready_asked(&group)).await?;
+    Ok(Some(GroupSnapshot { now, workspace, group, counts }))
+}
+
+/// How many Ready servers a gate may ask for: the minimum, and of control planes a quorum of what
+/// is declared, which is not more than that.
+fn ready_asked(group: &Group) -> u32 {
+    match group.spec.role {
+        NodeRole::ControlPlane => group.spec.target().max(1),
+        NodeRole::LoadBalancer | NodeRole::Worker => group.spec.min,
+    }
 }
 
 /// A group by its id.
@@ -42,7 +50,10 @@ impl Load for OfGroup {
     type Snapshot = GroupSnapshot;
 
     async fn load(&self, connection: &mut Connection) -> Result<GroupSnapshot, Failure> {
-        let found = group_snapshot(connection, self.0, None).await?;
+        let found = match servers::workspace_of_group(connection, self.0).await? {
+            Some(workspace) => group_snapshot(connection, (workspace, self.0), None).await?,
+            None => None,
+        };
         found.ok_or(Failure::NotFound { kind: GroupId::KIND })
     }
 }
@@ -87,8 +98,8 @@ async fn owner(
     id: ResourceId,
 ) -> Result<Option<GroupSnapshot>, Failure> {
     // A server never changes its group, so it is read before anything is locked.
-    match servers::group_of(connection, id).await? {
-        Some(group) => group_snapshot(connection, group, Some(id)).await,
+    match servers::owner_of(connection, id).await? {
+        Some(owner) => group_snapshot(connection, owner, Some(id)).await,
         None => Ok(None),
     }
 }

@@ -9,6 +9,7 @@ use slipway_core::ids::{
     GroupId, Partition, ProjectId, ProvisionedResourceId, ResourceId, WorkspaceId,
 };
 use slipway_core::subject::SubjectKind;
+use slipway_core::time::Timestamp;
 use slipway_core::topology::inventory::Known;
 use slipway_core::topology::role::NodeRole;
 use slipway_core::topology::scale::{ControlPlanes, Counts};
@@ -20,13 +21,15 @@ use super::page::{count, hydrate};
 use super::{Connection, Row, group, rows};
 use crate::failure::Failure;
 use crate::fault::Fault;
+use crate::micros::Micros;
 
-/// The attempt in use of each server that is not deleted.
+/// The attempt in use of each server that is not deleted. The last one is found by what comes
+/// after it: a maximum costs twice as much for each server.
 macro_rules! in_use {
     () => {
         "FROM resources r JOIN provisioned_resources a ON a.resource_id = r.id \
-         AND a.attempt = (SELECT max(n.attempt) FROM provisioned_resources n \
-            WHERE n.resource_id = r.id AND n.in_use <> 0) "
+         AND a.in_use <> 0 AND NOT EXISTS (SELECT 1 FROM provisioned_resources n \
+            WHERE n.resource_id = a.resource_id AND n.in_use <> 0 AND n.attempt > a.attempt) "
     };
 }
 
@@ -77,77 +80,79 @@ fn server(row: &Row) -> Result<Server, Fault> {
     })
 }
 
-/// The group of a server; `None` for a resource that no workspace owns, or that is not there.
-pub(crate) async fn group_of(
+/// The workspace and the group of a server; `None` for a resource that no workspace owns, or
+/// that is not there.
+pub(crate) async fn owner_of(
     connection: &mut Connection,
     resource: ResourceId,
-) -> Result<Option<GroupId>, Failure> {
-    let row = sqlx::query("SELECT group_id FROM resources WHERE id = $1")
+) -> Result<Option<(WorkspaceId, GroupId)>, Failure> {
+    let row = sqlx::query("SELECT workspace_id, group_id FROM resources WHERE id = $1")
         .bind(resource.as_uuid())
         .fetch_optional(connection)
         .await?;
-    let group: Option<Uuid> = row.map(|row| row.try_get("group_id")).transpose()?.flatten();
-    Ok(group.map(GroupId::new))
+    let Some(row) = row else { return Ok(None) };
+    let (workspace, group): (Option<Uuid>, Option<Uuid>) =
+        (row.try_get("workspace_id")?, row.try_get("group_id")?);
+    Ok(workspace.map(WorkspaceId::new).zip(group.map(GroupId::new)))
 }
 
 /// How far the gates count: nothing that they ask is about more servers than this.
 const COUNTED_MAX: i64 = 20_000;
 
-/// What the gates ask about the other servers. `but` is the server that the decision is about.
+/// What the gates ask about the other servers, and when that was. `but` is the server that the
+/// decision is about; of those that are Ready it counts one more than are `enough`. The group is
+/// locked meanwhile, and the others of the workspace wait for it, so this is one statement.
 pub(crate) async fn counts(
     connection: &mut Connection,
     (workspace, group, role): (WorkspaceId, GroupId, NodeRole),
     but: Option<ResourceId>,
     enough: u32,
-) -> Result<Counts, Failure> {
+) -> Result<(Counts, Timestamp), Failure> {
     let but = but.map(ResourceId::as_uuid).unwrap_or_default();
-    let others = sqlx::query(
-        "SELECT count(*) AS found, count(CASE WHEN r.deletion_id IS NOT NULL \
-            OR r.surge_to IS NOT NULL THEN 1 END) AS under_way, \
-         count(CASE WHEN d.kind IS NULL OR d.kind = 'provisioned_resource' THEN 1 END) AS staying \
-         FROM resources r LEFT JOIN deletions d ON d.id = r.deletion_id \
-         WHERE r.group_id = $1 AND r.deleted_at IS NULL AND r.id <> $2",
-    )
-    .bind(group.as_uuid())
-    .bind(but)
-    .fetch_one(&mut *connection)
-    .await?;
-    let number = |column: &str| {
-        others.try_get::<i64, _>(column).map(|found| u32::try_from(found).unwrap_or(u32::MAX))
-    };
-    let (staying, under_way) = (number("staying")?, number("under_way")?);
-    // Whether enough of them are Ready needs no look at all of them.
     let limit = i64::from(enough).saturating_add(1).min(COUNTED_MAX);
-    let counted = sqlx::query(concat!(
-        "SELECT count(*) AS found FROM (SELECT r.id ",
+    let row = sqlx::query(concat!(
+        sql!("SELECT ", now, " AS now, "),
+        "count(CASE WHEN s.deletion_id IS NOT NULL OR s.surge_to IS NOT NULL THEN 1 END) \
+            AS under_way, \
+         count(CASE WHEN s.deletion_id IS NULL OR coalesce((SELECT d.kind FROM deletions d \
+            WHERE d.id = s.deletion_id), 'provisioned_resource') = 'provisioned_resource' \
+            THEN 1 END) AS staying, \
+         (SELECT count(*) FROM (SELECT r.id ",
         in_use!(),
         "WHERE r.group_id = $1 AND r.id <> $2 AND ",
         is_counted!(),
-        " LIMIT $3) counted"
+        " LIMIT $3) enough) AS counted \
+         FROM resources s WHERE s.group_id = $1 AND s.deleted_at IS NULL AND s.id <> $2"
     ))
     .bind(group.as_uuid())
     .bind(but)
     .bind(limit)
     .fetch_one(&mut *connection)
     .await?;
-    let counted: i64 = counted.try_get("found")?;
+    let number = |column: &str| {
+        row.try_get::<i64, _>(column).map(|found| u32::try_from(found).unwrap_or(u32::MAX))
+    };
     let control_planes = match role {
         NodeRole::ControlPlane => control_planes(connection, workspace, but).await?,
         NodeRole::Worker | NodeRole::LoadBalancer => ControlPlanes::default(),
     };
     let (mut load_balancers, mut backends) = (0, 0);
     if role == NodeRole::LoadBalancer {
-        load_balancers = of_role(connection, workspace, NodeRole::LoadBalancer, but).await?;
-        backends = of_role(connection, workspace, NodeRole::Worker, but).await?;
+        load_balancers = of_role(connection, workspace, NodeRole::LoadBalancer, but, 1).await?;
+        // What is behind them only matters to the last one.
+        if load_balancers == 0 {
+            backends = of_role(connection, workspace, NodeRole::Worker, but, COUNTED_MAX).await?;
+        }
     }
-    Ok(Counts {
-        others: staying,
-        others_counted: u32::try_from(counted).unwrap_or(u32::MAX),
-        under_way: under_way > 0,
+    let counts = Counts {
+        others: number("staying")?,
+        others_counted: number("counted")?,
+        under_way: number("under_way")? > 0,
         load_balancers,
         backends,
         control_planes,
-    })
+    };
+    Ok((counts, row.try_get::<Micros, _>("now")?.into()))
 }
 
 /// The control planes of a workspace beside one, in whatever group.
@@ -168,17 +173,18 @@ async fn control_planes(
     .await?;
     Ok(ControlPlanes {
         declared: group::control_planes(connection, workspace).await?,
-        others: of_role(connection, workspace, NodeRole::ControlPlane, but).await?,
+        others: of_role(connection, workspace, NodeRole::ControlPlane, but, COUNTED_MAX).await?,
         under_way: row.try_get::<i64, _>("found")? > 0,
     })
 }
 
-/// Counted servers of a workspace with this role.
+/// Counted servers of a workspace with this role, as far as the limit.
 async fn of_role(
     connection: &mut Connection,
     workspace: WorkspaceId,
     role: NodeRole,
     but: Uuid,
+    limit: i64,
 ) -> Result<u32, Failure> {
     let row = sqlx::query(concat!(
         "SELECT count(*) AS found FROM (SELECT r.id ",
@@ -190,7 +196,7 @@ async fn of_role(
     .bind(workspace.as_uuid())
     .bind(role.as_str())
     .bind(but)
-    .bind(COUNTED_MAX)
+    .bind(limit)
     .fetch_one(connection)
     .await?;
     let found: i64 = row.try_get("found")?;
