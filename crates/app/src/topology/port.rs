@@ -4,7 +4,7 @@ use slipway_core::blocker::Blocker;
 use slipway_core::broker::redeclare::RedeclareSnapshot;
 use slipway_core::broker::snapshot::{DeclareSnapshot, ResourceSnapshot};
 use slipway_core::catalog::blueprint_version::Engine;
-use slipway_core::deletion::door::{DoorInput, Doored};
+use slipway_core::deletion::door::{Defaults, DoorInput, Doored};
 use slipway_core::ids::{
     DeletionId, GroupId, Partition, ProjectId, ProvisionedResourceId, ResourceId, WorkspaceId,
 };
@@ -98,6 +98,8 @@ pub type ApplyRule<'a> = Rule<'a, ApplySnapshot>;
 pub type GroupRule<'a> = Rule<'a, GroupSnapshot>;
 pub type DeclareServerRule<'a> = Rule<'a, DeclareServer>;
 pub type ServerRule<'a> = Rule<'a, Doored<OfServer<ResourceSnapshot>>>;
+/// What became of one server of many.
+pub type DecidedServer = (ResourceId, Result<(), Error>);
 pub type ServerReplacementRule<'a> = Rule<'a, Doored<OfServer<RedeclareSnapshot>>>;
 
 port! {
@@ -161,7 +163,17 @@ pub trait TopologyStore of (Workspace), intercepted by TopologyIntercept {
         rule: &mut ServerRule<'_>,
     ) -> Result<(), Error>;
 
-    /// The same for its replacement.
+    /// Decides about servers of a workspace that is being taken down, all in one transaction. No
+    /// gate is asked in a teardown, so the snapshots count nothing.
+    async fn server_take_down(
+        &self,
+        workspace: WorkspaceId,
+        servers: &[ResourceId],
+        defaults: Defaults,
+        rule: &mut ServerRule<'_>,
+    ) -> Result<Vec<DecidedServer>, Error>;
+
+    /// Decides whether a server is replaced, with its group locked before it.
     async fn server_decide_replacement(
         &self,
         key: &RedeclareKey,

@@ -2,6 +2,7 @@
 //! deletion of its own whose parent is that of the workspace. Which ones is decided from what is
 //! proven absent, so a pass that dies or runs twice continues in the same order.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use slipway_core::broker::transition::transitions;
 use slipway_core::deletion::door::{Ask, Doored};
 use slipway_core::deletion::record::Deletion;
 use slipway_core::error::Refusal;
-use slipway_core::ids::{DeletionId, ResourceId, WorkspaceId};
+use slipway_core::ids::{DeletionId, ResourceId, Revision, WorkspaceId};
 use slipway_core::precondition::Expected;
 use slipway_core::text::Reason;
 use slipway_core::topology::scale::{self, OfServer};
@@ -21,10 +22,15 @@ use crate::Context;
 use crate::permits::Permits;
 use crate::ports::store::Error;
 
+/// Servers in one transaction: the workspace is locked meanwhile.
+const BATCH: usize = 100;
+
 /// What a pass did.
 #[derive(Debug, Default)]
 pub(crate) struct Begun {
     pub(crate) begun: usize,
+    /// Servers are on their way out.
+    pub(crate) leaving: bool,
     /// Why one of them does not go.
     pub(crate) refusal: Option<Refusal>,
 }
@@ -45,14 +51,10 @@ pub(crate) async fn advance(
     if observed.workspace.paused_at.is_some() {
         return Ok(Some(done));
     }
-    for server in next(&observed.groups, &observed.servers) {
+    done.leaving = observed.servers.iter().any(|server| !server.stays());
+    for servers in next(&observed.groups, &observed.servers).chunks(BATCH) {
         let Ok(permit) = permits.enter(&context.stores).await? else { return Ok(None) };
-        match take_down(context, actor, deletion, server, permit.revision()).await {
-            Ok(true) => done.begun += 1,
-            Ok(false) => {}
-            Err(Error::Refused(refusal)) => done.refusal = Some(refusal),
-            Err(error) => return Err(error),
-        }
+        take_down(context, actor, deletion, (servers, permit.revision()), &mut done).await?;
     }
     Ok(Some(done))
 }
@@ -61,12 +63,13 @@ async fn take_down(
     context: &Context,
     actor: &Actor,
     deletion: &Deletion,
-    server: ResourceId,
-    mode: slipway_core::ids::Revision,
-) -> Result<bool, Error> {
-    let ask = Ask {
-        deletion_id: DeletionId::new(context.entropy.uuid()),
-        reason: Reason::parse(&deletion.reason).map_err(Refusal::from)?,
+    (servers, mode): (&[ResourceId], Revision),
+    done: &mut Begun,
+) -> Result<(), Error> {
+    let reason = Reason::parse(&deletion.reason).map_err(Refusal::from)?;
+    let ask = |deletion_id| Ask {
+        deletion_id,
+        reason: reason.clone(),
         expected: Expected::Any,
         // A server that was to go later goes with its workspace.
         grace: Some(Duration::ZERO),
@@ -75,14 +78,27 @@ async fn take_down(
         break_glass: false,
         plan: None,
     };
-    let mut transitioned = Vec::new();
+    let mut begun = HashMap::new();
     let mut rule = |snapshot: &Doored<OfServer<ResourceSnapshot>>| {
+        let ask = ask(DeletionId::new(context.entropy.uuid()));
         let commit = scale::tear_down(snapshot, deletion, &ask, actor)?;
-        transitioned = transitions(&commit, Some(&snapshot.of.of));
+        begun.insert(snapshot.of.of.resource.id, transitions(&commit, Some(&snapshot.of.of)));
         commit.permitted(Some(mode))
     };
-    let input = ask.input(context.settings.deletion);
-    context.stores.topology.server_decide_deletion(server, input, &mut rule).await?;
-    context.meter.transitioned(&transitioned);
-    Ok(!transitioned.is_empty())
+    let (store, defaults) = (&context.stores.topology, context.settings.deletion);
+    let workspace = WorkspaceId::new(deletion.target.id);
+    let decided = store.server_take_down(workspace, servers, defaults, &mut rule).await?;
+    for (server, decided) in decided {
+        match decided {
+            Ok(()) => {
+                let transitioned = begun.remove(&server).unwrap_or_default();
+                done.begun += usize::from(!transitioned.is_empty());
+                done.leaving = true;
+                context.meter.transitioned(&transitioned);
+            }
+            Err(Error::Refused(refusal)) => done.refusal = Some(refusal),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }

@@ -1,7 +1,7 @@
 //! What decisions about deletions lock and load.
 
 use slipway_app::ports::SubjectOf;
-use slipway_core::deletion::door::{Door, DoorInput, Doored};
+use slipway_core::deletion::door::{Defaults, Door, DoorInput, Doored};
 use slipway_core::deletion::record::Deletion;
 use slipway_core::deletion::request::{Contents, DeletionSnapshot};
 use slipway_core::ids::{DeletionId, ProjectId, WorkspaceId};
@@ -36,9 +36,7 @@ impl<L: Load> Load for AtTheDoor<L> {
         let of = self.of.load(connection).await?;
         let mut door = Door { defaults: self.input.defaults, ..Door::default() };
         if let Some(subject) = (self.subject)(&of) {
-            door.under_way = under_way(connection, subject).await?;
-            door.protections = protections::of(connection, subject).await?;
-            door.defaults = settings::of(connection, subject, self.input.defaults).await?;
+            door = door_of(connection, subject, self.input.defaults).await?;
             let reads = self.input.reads;
             if let Some((caller, brake)) = brake {
                 door.brake = Some(brakes::count(connection, caller, brake, subject).await?);
@@ -66,6 +64,20 @@ impl<L: Load> Load for AtTheDoor<L> {
         }
         Ok(Doored { of, door })
     }
+}
+
+/// What every request about this subject passes, whoever asks. Its row is locked.
+pub(crate) async fn door_of(
+    connection: &mut Connection,
+    subject: Subject,
+    defaults: Defaults,
+) -> Result<Door, Failure> {
+    Ok(Door {
+        under_way: under_way(connection, subject).await?,
+        protections: protections::of(connection, subject).await?,
+        defaults: settings::of(connection, subject, defaults).await?,
+        ..Door::default()
+    })
 }
 
 /// The open deletion of this target; there is at most one.

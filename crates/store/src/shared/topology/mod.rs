@@ -1,6 +1,7 @@
 //! The tables of workspaces and of their groups. Servers are resources; what the gates ask
 //! about them is read here, by the columns that say whose they are.
 
+pub(crate) mod batch;
 pub(crate) mod decide;
 pub(crate) mod group;
 pub(crate) mod named;
@@ -13,6 +14,6 @@ pub(crate) mod workspace;
 pub(crate) mod write;
 
 use super::{
-    Backend, Connection, Row, blockers, broker, catalog, deletion, page, rollouts, row_set, rows,
-    table, transaction, writes,
+    Backend, Connection, Db, Row, blockers, broker, catalog, commit, deletion, page, rollouts,
+    row_set, rows, table, transaction, writes,
 };

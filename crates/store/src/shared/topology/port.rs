@@ -3,13 +3,13 @@
 use slipway_app::broker::port::{DeclareKey, RedeclareKey};
 use slipway_app::ports::store::Error;
 use slipway_app::topology::port::{
-    ApplyKey, ApplyRule, AttemptRow, DeclareServerRule, GroupRule, ServerFilter,
+    ApplyKey, ApplyRule, AttemptRow, DecidedServer, DeclareServerRule, GroupRule, ServerFilter,
     ServerReplacementRule, ServerRow, ServerRule, TopologyStore,
 };
 use slipway_core::blocker::Blocker;
 use slipway_core::broker::redeclare::RedeclareSnapshot;
 use slipway_core::broker::snapshot::ResourceSnapshot;
-use slipway_core::deletion::door::DoorInput;
+use slipway_core::deletion::door::{Defaults, DoorInput};
 use slipway_core::ids::{DeletionId, GroupId, ProvisionedResourceId, ResourceId, WorkspaceId};
 use slipway_core::subject::Subject;
 use slipway_core::topology::group::Group;
@@ -18,9 +18,9 @@ use slipway_core::topology::scale::OfServer;
 
 use super::decide::{Applied, CorrectedServer, NewServer, OfGroup, Server};
 use super::deletion::decide::AtTheDoor;
-use super::{Backend, reads, servers, waiting};
+use super::{Backend, batch, reads, servers, waiting};
 
-fn of_server(snapshot: &OfServer<ResourceSnapshot>) -> Option<Subject> {
+pub(super) fn of_server(snapshot: &OfServer<ResourceSnapshot>) -> Option<Subject> {
     Some(snapshot.of.resource.id.into())
 }
 
@@ -66,6 +66,16 @@ port! {
         ) -> Result<(), Error> {
             let of = Server { blueprints: &self.blueprints, id };
             Box::pin(self.decided(AtTheDoor { of, subject: of_server, input }, rule)).await
+        }
+
+        async fn server_take_down(
+            &self,
+            workspace: WorkspaceId,
+            servers: &[ResourceId],
+            defaults: Defaults,
+            rule: &mut ServerRule<'_>,
+        ) -> Result<Vec<DecidedServer>, Error> {
+            Box::pin(batch::take_down(self, workspace, servers, defaults, rule)).await
         }
 
         async fn server_decide_replacement(
