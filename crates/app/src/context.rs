@@ -75,6 +75,8 @@ pub struct Wakes {
     pub workspaces: Arc<Notify>,
     /// Resources were observed or changed: a server may be Ready by now.
     pub servers: Arc<Notify>,
+    /// The same: a server of a workspace that is taken down may be gone by now.
+    pub teardowns: Arc<Notify>,
     /// A job of a tenant is due.
     pub tenant_jobs: Arc<Notify>,
     /// A task of a tenant is due.

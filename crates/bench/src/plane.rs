@@ -14,7 +14,7 @@ use slipway_app::ports::{Clock, Entropy};
 use slipway_app::rollouts::run::Runner;
 use slipway_app::seed::{LocalNames, Seed};
 use slipway_app::{Context, deletion, topology};
-use slipway_controller::deletions::DeletionLoop;
+use slipway_controller::deletions::{DeletionLoop, DeletionPass};
 use slipway_controller::driver::Dependencies;
 use slipway_controller::relay::Relay;
 use slipway_controller::resources::{Batching, ResourceLoop};
@@ -251,7 +251,7 @@ impl Running {
         ));
         let runner = deletion::run::Runner::new(plane.context.clone(), Arc::default());
         self.tasks.spawn(drive(
-            Arc::new(DeletionLoop::new(runner, plane.name.clone())),
+            Arc::new(DeletionLoop::new(DeletionPass::new(runner), plane.name.clone())),
             DeletionLoop::PACING,
             plane.dependencies(Arc::clone(&plane.context.wakes.deletions)),
             Arc::new(Status::new(DeletionLoop::NAME)),

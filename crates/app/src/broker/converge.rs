@@ -175,6 +175,7 @@ impl Batch<'_> {
         errors.extend(records.concat().await);
         self.context.wakes.ticked.notify_one();
         self.context.wakes.servers.notify_one();
+        self.context.wakes.teardowns.notify_one();
         errors
     }
 

@@ -72,7 +72,7 @@ pub struct Passed {
     pub withheld: bool,
     /// Containers wait for their members.
     pub waiting: bool,
-    /// One of them is a workspace, whose servers go one after the other.
+    /// One of them is a workspace, and servers of it are on their way out.
     pub servers: bool,
 }
 
@@ -234,7 +234,7 @@ impl Runner {
                 }
             };
             passed.advanced += begun.begun;
-            passed.servers = true;
+            passed.servers |= begun.leaving;
             self.show(deletion.id, begun.refusal.as_ref()).await?;
         }
         let project = ProjectId::new(deletion.target.id);

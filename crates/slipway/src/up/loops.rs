@@ -12,7 +12,7 @@ use slipway_app::rollouts;
 use slipway_app::tenants::tasks::Tasks;
 use slipway_app::topology;
 use slipway_app::{Context, Error as AppError};
-use slipway_controller::deletions::DeletionLoop;
+use slipway_controller::deletions::{DeletionLoop, DeletionPass};
 use slipway_controller::driver::{Dependencies, Loop};
 use slipway_controller::heartbeat::ReplicaHeartbeat;
 use slipway_controller::orphans::OrphanLoop;
@@ -132,9 +132,10 @@ pub(super) async fn start(
         Arc::default(),
     );
     let permits = || Arc::clone(&partitions.permits);
+    let deletions = Runner::new(context.clone(), permits());
     others.start(
         DeletionLoop::NAME,
-        DeletionLoop::new(Runner::new(context.clone(), permits()), worker.clone()),
+        DeletionLoop::new(DeletionPass::new(deletions), worker.clone()),
         DeletionLoop::PACING,
         Arc::clone(&wakes.deletions),
     );
