@@ -26,7 +26,7 @@ pub(crate) struct Size {
 
 impl Size {
     pub(crate) const FULL: Self =
-        Self { rounds: 10, decisions: 10, extra: 2, servers: 100, teardowns: 3 };
+        Self { rounds: 10, decisions: 5, extra: 2, servers: 100, teardowns: 3 };
     pub(crate) const QUICK: Self =
         Self { rounds: 4, decisions: 5, extra: 2, servers: 100, teardowns: 1 };
 }

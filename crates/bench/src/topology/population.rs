@@ -30,8 +30,8 @@ const MEDIUM: [Shape; 6] = [
     ("control-plane", "ControlPlane", 3),
     ("lb", "LoadBalancer", 2),
     ("general", "Worker", 500),
-    ("memory", "Worker", 245),
-    ("storage", "Worker", 150),
+    ("memory", "Worker", 200),
+    ("storage", "Worker", 195),
     ("gpu", "Worker", 100),
 ];
 const WORKSPACES: [(&str, &[Shape]); 8] = [
@@ -117,13 +117,13 @@ pub(super) async fn make(plane: &Plane, pool: &Pool, plain: u32) -> anyhow::Resu
     })
 }
 
-/// A group may shrink to a tenth.
+/// A group may shrink to two fifths, so that the gate has many servers to count.
 fn declared(workspace: &str, shapes: &[Shape]) -> Value {
     let group = |(name, role, count): &Shape| {
         json!({
             "name": name, "role": role, "count": count, "blueprint": "local-node",
             "scale": {
-                "min": count / 10, "max": count * 2,
+                "min": count * 2 / 5, "max": count * 2,
                 "template": { "hostname_pattern": format!("{workspace}-{name}-{{n}}") },
             },
         })
