@@ -23,13 +23,23 @@ use crate::failure::Failure;
 use crate::fault::Fault;
 use crate::micros::Micros;
 
-/// The attempt in use of each server that is not deleted. The last one is found by what comes
-/// after it: a maximum costs twice as much for each server.
+/// The attempt in use of each server that is not deleted: the last one.
 macro_rules! in_use {
     () => {
         "FROM resources r JOIN provisioned_resources a ON a.resource_id = r.id \
-         AND a.in_use <> 0 AND NOT EXISTS (SELECT 1 FROM provisioned_resources n \
-            WHERE n.resource_id = a.resource_id AND n.in_use <> 0 AND n.attempt > a.attempt) "
+         AND a.attempt = (SELECT max(n.attempt) FROM provisioned_resources n \
+            WHERE n.resource_id = r.id AND n.in_use <> 0) "
+    };
+}
+
+/// The same for servers that are Ready. A resource has a second attempt that is not Deleted only
+/// while it has a surge, so only then is the last one looked for: a gate counts many servers.
+macro_rules! ready_in_use {
+    () => {
+        "FROM resources r JOIN provisioned_resources a ON a.resource_id = r.id \
+         AND a.in_use <> 0 AND (r.surge_to IS NULL OR NOT EXISTS \
+            (SELECT 1 FROM provisioned_resources n WHERE n.resource_id = a.resource_id \
+            AND n.in_use <> 0 AND n.attempt > a.attempt)) "
     };
 }
 
@@ -118,7 +128,7 @@ pub(crate) async fn counts(
             WHERE d.id = s.deletion_id), 'provisioned_resource') = 'provisioned_resource' \
             THEN 1 END) AS staying, \
          (SELECT count(*) FROM (SELECT r.id ",
-        in_use!(),
+        ready_in_use!(),
         "WHERE r.group_id = $1 AND r.id <> $2 AND ",
         is_counted!(),
         " LIMIT $3) enough) AS counted \
@@ -188,7 +198,7 @@ async fn of_role(
 ) -> Result<u32, Failure> {
     let row = sqlx::query(concat!(
         "SELECT count(*) AS found FROM (SELECT r.id ",
-        in_use!(),
+        ready_in_use!(),
         "WHERE r.workspace_id = $1 AND r.server_role = $2 AND r.id <> $3 AND ",
         is_counted!(),
         " LIMIT $4) counted"
