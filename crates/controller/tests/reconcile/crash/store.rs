@@ -33,16 +33,14 @@ use slipway_app::ports::kind::KindIntercept;
 use slipway_app::ports::store::{Error, Rule};
 use slipway_app::ports::{
     AccessStore, BrokerStore, CatalogStore, DeletionStore, EventStore, FilesStore, FleetStore,
-    NodeStore, OperationsStore, PlacementStore, RolloutStore, Stores, TenantStore, TopologyStore,
+    NodeStore, OperationsStore, PlacementStore, RolloutStore, Stores, TenantStore,
 };
 use slipway_app::rollouts::port::{RolloutIntercept, RolloutRule, StartRule};
 use slipway_app::tenants::port::TenantIntercept;
-use slipway_app::topology::port::{ApplyKey, ApplySnapshot, DeclareServer, TopologyIntercept};
 use slipway_core::blocker::DeregistrationSeam;
-use slipway_core::broker::redeclare::RedeclareSnapshot;
 use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::commit::{Commit, Recorded, Release, Write};
-use slipway_core::deletion::door::{DoorInput, Doored};
+use slipway_core::deletion::door::DoorInput;
 use slipway_core::deletion::restore::{Renames, RestoreSnapshot};
 use slipway_core::files::document::DocumentKind;
 use slipway_core::files::write::DeclaredObject;
@@ -50,18 +48,19 @@ use slipway_core::fleet::object::ObjectSnapshot;
 use slipway_core::fleet::offer::OfferSnapshot;
 use slipway_core::fleet::report::{NewReport, Report};
 use slipway_core::ids::{
-    AgentId, DeletionId, DeploymentObjectId, GroupId, Partition, PlanId, ProjectId,
-    ProvisionedResourceId, ResourceId, RolloutId, StackId, SubscriptionId,
+    AgentId, DeletionId, DeploymentObjectId, Partition, PlanId, ProjectId, ProvisionedResourceId,
+    ResourceId, RolloutId, StackId, SubscriptionId,
 };
 use slipway_core::nodes::enrol::EnrolSnapshot;
 use slipway_core::nodes::token::SecretHash;
 use slipway_core::subject::Subject;
-use slipway_core::topology::scale::{GroupSnapshot, OfServer};
 use slipway_core::{ErrorKind, Refusal};
 
 use super::fate::{Fate, Fault};
 use super::journal::Journal;
 use super::names;
+
+mod topology;
 
 #[derive(Debug)]
 pub(super) struct FatedStore {
@@ -638,80 +637,6 @@ impl TenantIntercept for FatedStore {
 
     async fn enter(&self) {
         self.fate.alive().await;
-    }
-}
-
-#[async_trait]
-impl TopologyIntercept for FatedStore {
-    fn inner(&self) -> &dyn TopologyStore {
-        &*self.inner.topology
-    }
-
-    async fn enter(&self) {
-        self.fate.alive().await;
-    }
-
-    async fn workspace_apply(
-        &self,
-        key: &ApplyKey,
-        rule: &mut Rule<'_, ApplySnapshot>,
-    ) -> Result<(), Error> {
-        self.fate.alive().await;
-        let mut passage = Passage::default();
-        let mut weighed = |snapshot: &_| passage.weigh(&self.fate, rule(snapshot)?);
-        let outcome = self.inner.topology.workspace_apply(key, &mut weighed).await;
-        self.conclude(passage, outcome).await
-    }
-
-    async fn group_decide(
-        &self,
-        id: GroupId,
-        rule: &mut Rule<'_, GroupSnapshot>,
-    ) -> Result<(), Error> {
-        self.fate.alive().await;
-        let mut passage = Passage::default();
-        let mut weighed = |snapshot: &_| passage.weigh(&self.fate, rule(snapshot)?);
-        let outcome = self.inner.topology.group_decide(id, &mut weighed).await;
-        self.conclude(passage, outcome).await
-    }
-
-    async fn server_declare(
-        &self,
-        group: GroupId,
-        key: &DeclareKey,
-        rule: &mut Rule<'_, DeclareServer>,
-    ) -> Result<(), Error> {
-        self.fate.alive().await;
-        let mut passage = Passage::default();
-        let mut weighed = |snapshot: &_| passage.weigh(&self.fate, rule(snapshot)?);
-        let outcome = self.inner.topology.server_declare(group, key, &mut weighed).await;
-        self.conclude(passage, outcome).await
-    }
-
-    async fn server_decide_deletion(
-        &self,
-        id: ResourceId,
-        input: DoorInput,
-        rule: &mut Rule<'_, Doored<OfServer<ResourceSnapshot>>>,
-    ) -> Result<(), Error> {
-        self.fate.alive().await;
-        let mut passage = Passage::default();
-        let mut weighed = |snapshot: &_| passage.weigh(&self.fate, rule(snapshot)?);
-        let outcome = self.inner.topology.server_decide_deletion(id, input, &mut weighed).await;
-        self.conclude(passage, outcome).await
-    }
-
-    async fn server_decide_replacement(
-        &self,
-        key: &RedeclareKey,
-        input: DoorInput,
-        rule: &mut Rule<'_, Doored<OfServer<RedeclareSnapshot>>>,
-    ) -> Result<(), Error> {
-        self.fate.alive().await;
-        let mut passage = Passage::default();
-        let mut weighed = |snapshot: &_| passage.weigh(&self.fate, rule(snapshot)?);
-        let outcome = self.inner.topology.server_decide_replacement(key, input, &mut weighed).await;
-        self.conclude(passage, outcome).await
     }
 }
 
