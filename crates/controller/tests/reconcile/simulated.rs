@@ -11,7 +11,7 @@ use slipway_app::ports::substrate::{Address, Error, InventoryPage, InventoryRequ
 use slipway_core::broker::observation::{CompositeReport, LiveComposite};
 use slipway_core::catalog::blueprint_version::Engine;
 use slipway_core::deletion::leak::{Found, ObjectRef};
-use slipway_core::ids::{ClaimToken, ProvisionedResourceId};
+use slipway_core::ids::{ClaimToken, GroupId, ProvisionedResourceId};
 use slipway_render::{RenderedComposite, composite};
 use tokio::sync::Notify;
 
@@ -108,6 +108,12 @@ impl Simulated {
         let inside =
             objects.iter().filter(|(_, found)| found.object["metadata"]["namespace"] == namespace);
         inside.map(|(name, _)| name.clone()).collect()
+    }
+
+    /// How many objects carry the label of this group of servers.
+    pub(crate) fn count_of(&self, group: GroupId) -> usize {
+        let objects = self.objects.lock().unwrap();
+        objects.values().filter(|found| composite::group(&found.object) == Some(group)).count()
     }
 
     pub(crate) fn behave(&self, behaviour: Behaviour) {
@@ -226,6 +232,41 @@ impl Simulated {
     }
 }
 
+impl Simulated {
+    /// The next of the objects that are wanted.
+    fn page(
+        &self,
+        request: &InventoryRequest,
+        wanted: impl Fn(&Value) -> bool,
+    ) -> Result<InventoryPage, Error> {
+        if self.behaviour.lock().unwrap().unreadable {
+            return Err(Error::Failed("connection refused".to_owned()));
+        }
+        let objects = self.objects.lock().unwrap();
+        let mut rest = objects
+            .iter()
+            .filter(|(name, found)| Some(*name) > request.after.as_ref() && wanted(&found.object));
+        let Some((name, found)) = rest.next() else {
+            return Ok(InventoryPage::default());
+        };
+        let text = |pointer: &str| found.object.pointer(pointer).and_then(Value::as_str);
+        let found = Found {
+            object_ref: ObjectRef {
+                namespace: text("/metadata/namespace").unwrap_or_default().to_owned(),
+                name: name.clone(),
+            },
+            uid: found.uid.clone(),
+            provisioned_resource_id: text("/metadata/labels/slipway.dev~1provisioned-resource")
+                .and_then(|id| id.parse().ok()),
+            claim_token: composite::claim_token(&found.object),
+            group: composite::group(&found.object),
+            evidence: json!({ "simulated": true }),
+        };
+        let next = rest.next().map(|_| name.clone());
+        Ok(InventoryPage { found: vec![found], next, ..InventoryPage::default() })
+    }
+}
+
 #[async_trait]
 impl Substrate for Simulated {
     fn engine(&self) -> Engine {
@@ -283,28 +324,15 @@ impl Substrate for Simulated {
 
     /// A page has one object, so that every scan pages.
     async fn inventory(&self, request: &InventoryRequest) -> Result<InventoryPage, Error> {
-        if self.behaviour.lock().unwrap().unreadable {
-            return Err(Error::Failed("connection refused".to_owned()));
-        }
-        let objects = self.objects.lock().unwrap();
-        let mut rest = objects.iter().filter(|(name, _)| Some(*name) > request.after.as_ref());
-        let Some((name, found)) = rest.next() else {
-            return Ok(InventoryPage::default());
-        };
-        let text = |pointer: &str| found.object.pointer(pointer).and_then(Value::as_str);
-        let found = Found {
-            object_ref: ObjectRef {
-                namespace: text("/metadata/namespace").unwrap_or_default().to_owned(),
-                name: name.clone(),
-            },
-            uid: found.uid.clone(),
-            provisioned_resource_id: text("/metadata/labels/slipway.dev~1provisioned-resource")
-                .and_then(|id| id.parse().ok()),
-            claim_token: composite::claim_token(&found.object),
-            group: composite::group(&found.object),
-            evidence: json!({ "simulated": true }),
-        };
-        let next = rest.next().map(|_| name.clone());
-        Ok(InventoryPage { found: vec![found], next, ..InventoryPage::default() })
+        self.page(request, |_| true)
+    }
+
+    /// Its pages are as short.
+    async fn group_inventory(
+        &self,
+        group: GroupId,
+        request: &InventoryRequest,
+    ) -> Result<InventoryPage, Error> {
+        self.page(request, |object| composite::group(object) == Some(group))
     }
 }

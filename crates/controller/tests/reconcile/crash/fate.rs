@@ -10,9 +10,12 @@ use std::fmt;
 use std::future::pending;
 use std::sync::{Arc, Mutex};
 
+use slipway_core::commit::Commit;
 use tokio::sync::watch;
+use uuid::Uuid;
 
 use super::journal::Journal;
+use super::names;
 
 /// A point in a life: the n-th passage of that name, counted from one.
 #[derive(Debug, Clone)]
@@ -87,6 +90,18 @@ impl Fate {
         self.state.lock().unwrap().armed = false;
     }
 
+    /// The name of a commit, with the server that it is about.
+    pub(super) fn name_of(&self, commit: &Commit) -> String {
+        self.journal.learn(commit);
+        let server = names::subjects(commit).into_iter().find_map(|id| self.journal.server(id));
+        named(names::of_commit(commit), server)
+    }
+
+    /// The name of an action, with the server that it is about.
+    pub(super) fn name_of_action(&self, action: &str, attempt: Uuid) -> String {
+        named(action.to_owned(), self.journal.server(attempt))
+    }
+
     /// Passes a point; returns the fault that strikes here, if any.
     pub(super) fn meet(&self, name: String) -> Option<Fault> {
         let mut state = self.state.lock().unwrap();
@@ -142,5 +157,12 @@ impl Fate {
 
     pub(super) fn passed(&self) -> Vec<Point> {
         self.state.lock().unwrap().passed.clone()
+    }
+}
+
+fn named(name: String, server: Option<String>) -> String {
+    match server {
+        Some(server) => format!("{name} of {server}"),
+        None => name,
     }
 }

@@ -9,8 +9,11 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use slipway_app::broker::port::Claimed;
+use slipway_core::broker::BrokerWrite;
+use slipway_core::commit::{Commit, Write};
 use slipway_core::ids::{ClaimToken, ProvisionedResourceId};
 use slipway_core::secret::Secret;
+use uuid::Uuid;
 
 #[derive(Debug, Default)]
 pub(super) struct Journal(Mutex<Ledger>);
@@ -24,6 +27,10 @@ struct Ledger {
     last_actions: HashMap<ProvisionedResourceId, ClaimToken>,
     tokens: Vec<Secret>,
     violations: Vec<String>,
+    /// How the names of the servers of this run begin, if their points are named by them.
+    prefix: Option<String>,
+    /// The short names of servers, by resource and by attempt.
+    servers: HashMap<Uuid, String>,
 }
 
 impl Journal {
@@ -108,6 +115,43 @@ impl Journal {
         if !ledger.tokens.iter().any(|known| known.expose() == token.expose()) {
             ledger.tokens.push(token);
         }
+    }
+
+    /// From here on a point of a resource whose handle begins like this is named with the rest
+    /// of the handle, so that the points of several servers are told apart.
+    pub(super) fn name_servers(&self, prefix: &str) {
+        self.0.lock().unwrap().prefix = Some(prefix.to_owned());
+    }
+
+    /// Learns the servers and attempts that a commit would make. One that is rolled back makes
+    /// none, and its ids never occur again.
+    pub(super) fn learn(&self, commit: &Commit) {
+        let mut ledger = self.0.lock().unwrap();
+        let Some(prefix) = ledger.prefix.clone() else { return };
+        for write in &commit.writes {
+            match write {
+                Write::Broker(BrokerWrite::ResourceInsert(resource)) => {
+                    if let Some(rest) = resource.handle.as_str().strip_prefix(&prefix) {
+                        ledger.servers.insert(resource.id.as_uuid(), rest.to_owned());
+                    }
+                }
+                Write::Broker(BrokerWrite::AttemptInsert(attempt)) => {
+                    let resource = attempt.resource_id().as_uuid();
+                    let Some(name) = ledger.servers.get(&resource).cloned() else { continue };
+                    let name = match attempt.attempt() {
+                        1 => name,
+                        number => format!("{name}#{number}"),
+                    };
+                    ledger.servers.insert(attempt.id().as_uuid(), name);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// The name of the server, if this is the id of one or of its attempt.
+    pub(super) fn server(&self, id: Uuid) -> Option<String> {
+        self.0.lock().unwrap().servers.get(&id).cloned()
     }
 
     /// Every token that was ever sent out.

@@ -156,7 +156,7 @@ impl<'a> Cell<'a> {
             assert!(names(counted).contains(name), "{:?} never passed {name}", self.scenario);
         }
         let mut registry = Registry::new(self.part == Part::Crashes(Succession::Takeover));
-        registry.register(counted, steady);
+        registry.register(&self.reliable(counted), steady);
         let mut found_later = 0;
         while let Some((index, target)) = registry.unhit() {
             let path = target.path();
@@ -174,8 +174,9 @@ impl<'a> Cell<'a> {
 
     async fn fail_everywhere(&mut self, counted: &[Point]) -> usize {
         let mut registry = Registry::new(false);
-        let breakable: Vec<_> =
-            counted.iter().filter(|point| !faults_at(point).is_empty()).cloned().collect();
+        let mut breakable = self.reliable(counted);
+        breakable
+            .retain(|point| self.scenario.fails_at(&point.name) && !faults_at(point).is_empty());
         registry.register(&breakable, self.scenario.is_steady());
         while let Some((index, target)) = registry.unhit() {
             for fault in faults_at(&target.point) {
@@ -184,6 +185,12 @@ impl<'a> Cell<'a> {
             registry.hit(index);
         }
         registry.len()
+    }
+
+    /// The points that every run passes.
+    fn reliable(&self, counted: &[Point]) -> Vec<Point> {
+        let every = counted.iter().filter(|point| self.scenario.always_passes(&point.name));
+        every.cloned().collect()
     }
 
     /// A run in which every fault of the path strikes.

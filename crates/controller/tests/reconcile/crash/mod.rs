@@ -8,7 +8,8 @@
 //! ([`scenarios`]) in as many lives as it takes, on one database and one
 //! substrate. The [`registry`] has every point that was ever passed and the
 //! faults that lead to it; [`matrix`] runs until each was struck. After each
-//! run [`checks`] verifies what must hold, partly by the [`journal`].
+//! run [`checks`] verifies what must hold, partly by the [`journal`]; [`order`] verifies at the
+//! substrate in which order servers of a workspace come and go.
 //!
 //! [`publishing`] does the same for an event from its commit to a subscriber.
 
@@ -20,6 +21,7 @@ mod fate;
 mod journal;
 mod matrix;
 mod names;
+mod order;
 mod plane;
 mod publishing;
 mod raw;
@@ -29,3 +31,4 @@ mod scenarios;
 mod store;
 mod substrate;
 mod surging;
+mod workspaces;

@@ -25,6 +25,7 @@ use slipway_app::nodes::enrol::{self, Register};
 use slipway_app::nodes::{force, node, tokens};
 use slipway_app::ports::Stores;
 use slipway_app::ports::store::Page;
+use slipway_app::topology::inventory::Inventories;
 use slipway_controller::driver::Loop;
 use slipway_controller::resources::ResourceLoop;
 use slipway_core::ErrorKind;
@@ -194,6 +195,12 @@ impl<'a> Plane<'a> {
         self.sweep = LEASE;
     }
 
+    /// Observes settled resources less often, in runs with several of them.
+    pub(super) fn sweep_every(&mut self, sweep: Duration) {
+        assert!(self.life.is_none(), "a life that has begun goes on as it began");
+        self.sweep = sweep;
+    }
+
     /// The longest time until a settled resource is observed again: a sweep
     /// plus a quarter of jitter.
     pub(super) fn longest_rest(&self) -> Duration {
@@ -235,10 +242,12 @@ impl<'a> Plane<'a> {
         // Blockers for missed deadlines would be commits that depend on the
         // speed of the machine.
         settings.deadlines = Deadlines::default();
-        let context =
-            Context { stores, wakes: Wakes::default(), settings, ..world.context.clone() };
+        let inventories = Inventories::default();
+        let wakes = Wakes::default();
+        let context = Context { stores, wakes, settings, inventories, ..world.context.clone() };
         let engines =
             Engines::new(world.node_settings.clone()).serving(world.partition, "local", substrate);
+        context.inventories.connect(engines.clone(), LEASE / 3);
         let resources =
             ResourceLoop::new(context.clone(), engines, worker, world.partition, LEASE, self.sweep)
                 .with_second_proof_after(self.second_proof);

@@ -1,6 +1,6 @@
 //! Direct SQL for what no port exposes.
 
-use slipway_core::ids::ProvisionedResourceId;
+use slipway_core::ids::{ProvisionedResourceId, ResourceId, WorkspaceId};
 use sqlx::{Connection as _, PgConnection, SqliteConnection};
 use uuid::Uuid;
 
@@ -26,6 +26,9 @@ const QUIET: &str = "SELECT from_state, to_state FROM state_changes WHERE subjec
 const TOKENS: &str = "SELECT id, consumed_at IS NULL AND revoked_at IS NULL \
      FROM bootstrap_tokens WHERE provisioned_resource_id = $1";
 const LEAKS: &str = "SELECT kind, resolved_at IS NOT NULL FROM leak_records WHERE subject_id = $1";
+const SERVERS: &str = "SELECT r.id, a.id FROM resources r \
+     JOIN provisioned_resources a ON a.resource_id = r.id WHERE r.workspace_id = $1 \
+     ORDER BY r.handle, a.attempt";
 /// As if an hour had passed since it was Deleted.
 const AGE_SQLITE: &str = "UPDATE provisioned_resources SET due_at = 1, \
      phase_since = phase_since - 3600000000 WHERE id = $1 AND status = 'Deleted'";
@@ -96,6 +99,25 @@ impl Raw {
             }
         };
         rows.unwrap()
+    }
+
+    /// Every attempt of every server that a workspace ever had, by name and number.
+    pub(super) async fn servers(
+        &mut self,
+        workspace: WorkspaceId,
+    ) -> Vec<(ResourceId, ProvisionedResourceId)> {
+        let id = workspace.as_uuid();
+        let rows: Result<Vec<(Uuid, Uuid)>, _> = match self {
+            Self::Sqlite(connection) => {
+                sqlx::query_as(SERVERS).bind(id).fetch_all(connection).await
+            }
+            Self::Postgres(connection) => {
+                sqlx::query_as(SERVERS).bind(id).fetch_all(connection).await
+            }
+        };
+        let ids =
+            |(server, attempt)| (ResourceId::new(server), ProvisionedResourceId::new(attempt));
+        rows.unwrap().into_iter().map(ids).collect()
     }
 
     /// Advances the time to the second proof of absence.

@@ -13,7 +13,7 @@ use super::deleting;
 use super::delivering;
 use super::plane::Plane;
 use super::raw::Raw;
-use super::{rolling, surging};
+use super::{rolling, surging, workspaces};
 use crate::simulated::{Behaviour, Performed};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,6 +42,12 @@ pub(super) enum Scenario {
     Delivered,
     LateApply,
     TwoAtOnce,
+    WorkspaceApplied,
+    ServerScaledDown,
+    GroupShrunk,
+    ServerReplaced,
+    ControlPlaneSurged,
+    WorkspaceTornDown,
 }
 
 /// One attempt of a run, and its expected end, whatever struck.
@@ -74,7 +80,14 @@ pub(super) const NEVER_CAME: &[&str] = &["Requested", "Deleting", "Deleted"];
 const FAILED_AND_WENT: &[&str] = &["Requested", "Failed", "Deleting", "Deleted"];
 
 impl Scenario {
-    pub(super) const ALL: [Self; 24] = [
+    pub(super) const ALL: [Self; 30] = [
+        // The longest runs begin first.
+        Self::WorkspaceTornDown,
+        Self::WorkspaceApplied,
+        Self::GroupShrunk,
+        Self::ServerScaledDown,
+        Self::ControlPlaneSurged,
+        Self::ServerReplaced,
         Self::Provisioning,
         Self::Enrolment,
         Self::Teardown,
@@ -104,7 +117,40 @@ impl Scenario {
     /// Timing decides how several rows split into batches, so only the first
     /// passage of each name in the first life is reliable.
     pub(super) fn is_steady(self) -> bool {
-        self != Self::TwoAtOnce
+        self != Self::TwoAtOnce && !self.has_workspace()
+    }
+
+    /// Whether a run that passed this point always does. How often a server that waits for
+    /// another one is observed meanwhile, which changes nothing, is a matter of timing.
+    pub(super) fn always_passes(self, name: &str) -> bool {
+        !(self.has_workspace() && name.starts_with("commit:release/"))
+    }
+
+    /// Whether faults other than a crash strike here, too. What the loop over resources does
+    /// fails in the scenarios of one resource; what the loops over workspaces and deletions do
+    /// about servers, and what people ask for, fails in those of workspaces.
+    pub(super) fn fails_at(self, name: &str) -> bool {
+        const ABOUT: [&str; 6] = [
+            "workspace",
+            "resource.declare",
+            "resource.delete",
+            "resource.replace",
+            "wake",
+            "deletion.done/",
+        ];
+        !self.has_workspace() || ABOUT.iter().any(|about| name.contains(about))
+    }
+
+    fn has_workspace(self) -> bool {
+        matches!(
+            self,
+            Self::WorkspaceApplied
+                | Self::ServerScaledDown
+                | Self::GroupShrunk
+                | Self::ServerReplaced
+                | Self::ControlPlaneSurged
+                | Self::WorkspaceTornDown
+        )
     }
 
     /// A few points that the generator must find. Not the list of points: it
@@ -228,12 +274,18 @@ impl Scenario {
             Self::TwoAtOnce => {
                 &["action:create/after", "commit:Enrolling→Ready/after", "action:delete/after"]
             }
+            Self::WorkspaceApplied
+            | Self::ServerScaledDown
+            | Self::GroupShrunk
+            | Self::ServerReplaced
+            | Self::ControlPlaneSurged
+            | Self::WorkspaceTornDown => workspaces::passes(self),
         }
     }
 
     /// The end of a lease concerns one row at a time, and only what a loop has claimed.
     pub(super) fn has_takeover(self) -> bool {
-        !matches!(
+        let rows = matches!(
             self,
             Self::TwoAtOnce
                 | Self::Applied
@@ -242,7 +294,8 @@ impl Scenario {
                 | Self::Purged
                 | Self::Approved
                 | Self::Delivered
-        )
+        );
+        !rows && !self.has_workspace()
     }
 
     /// Performs the scenario.
@@ -289,6 +342,12 @@ impl Scenario {
             Self::Approved => return deleting::approved(plane, handle).await,
             Self::Delivered => return delivering::delivered(plane, handle).await,
             Self::TwoAtOnce => (two_at_once(plane, handle).await, Phase::Deleted, CAME_AND_WENT),
+            Self::WorkspaceApplied => return workspaces::applied(plane, handle).await,
+            Self::ServerScaledDown => return workspaces::scaled_down(plane, handle).await,
+            Self::GroupShrunk => return workspaces::shrunk(plane, handle).await,
+            Self::ServerReplaced => return workspaces::replaced(plane, handle).await,
+            Self::ControlPlaneSurged => return workspaces::surged(plane, handle).await,
+            Self::WorkspaceTornDown => return workspaces::torn_down(plane, handle).await,
         };
         let mut fillings = Vec::new();
         for resource in ids {

@@ -58,7 +58,6 @@ use slipway_core::{ErrorKind, Refusal};
 
 use super::fate::{Fate, Fault};
 use super::journal::Journal;
-use super::names;
 
 mod topology;
 
@@ -86,7 +85,7 @@ impl Passage {
         if commit.is_empty() {
             return Ok(commit);
         }
-        let name = names::of_commit(&commit);
+        let name = fate.name_of(&commit);
         if self.commit.is_none() {
             self.struck = fate.meet(format!("{name}/before"));
         }
@@ -153,7 +152,7 @@ impl FatedStore {
     ) -> Result<BTreeSet<String>, Error> {
         let loaded = self.inner.broker.attempt_load(attempts).await?;
         let commits = loaded.iter().flatten().filter_map(|snapshot| rule(snapshot).ok());
-        Ok(commits.filter(|commit| !commit.is_empty()).map(|c| names::of_commit(&c)).collect())
+        Ok(commits.filter(|commit| !commit.is_empty()).map(|c| self.fate.name_of(&c)).collect())
     }
 }
 
@@ -282,7 +281,7 @@ impl BrokerIntercept for FatedStore {
         for (_, commit) in &commits {
             self.note(commit);
         }
-        let names: BTreeSet<_> = commits.iter().map(|(_, c)| names::of_commit(c)).collect();
+        let names: BTreeSet<_> = commits.iter().map(|(_, c)| self.fate.name_of(c)).collect();
         for name in names {
             self.after(&name).await?;
         }
@@ -348,6 +347,13 @@ impl BrokerIntercept for FatedStore {
         Ok(count)
     }
 
+    async fn attempt_wake(&self, attempts: &[ProvisionedResourceId]) -> Result<(), Error> {
+        const NAME: &str = "commit:wake";
+        self.before(NAME).await?;
+        self.inner.broker.attempt_wake(attempts).await?;
+        self.after(NAME).await
+    }
+
     async fn attempt_wake_all(&self, partition: Partition) -> Result<u64, Error> {
         self.fate.alive().await;
         let count = self.inner.broker.attempt_wake_all(partition).await?;
@@ -362,7 +368,7 @@ impl BrokerIntercept for FatedStore {
         self.fate.alive().await;
         // A record whose condition fails is decided under a lock, and meets its
         // point there.
-        let names: BTreeSet<_> = records.iter().map(|r| names::of_commit(r.commit())).collect();
+        let names: BTreeSet<_> = records.iter().map(|r| self.fate.name_of(r.commit())).collect();
         for name in &names {
             match self.fate.meet(format!("{name}/before")) {
                 Some(Fault::Crash) => self.fate.die().await,
@@ -375,7 +381,7 @@ impl BrokerIntercept for FatedStore {
         for record in done() {
             self.note(record.commit());
         }
-        let names: BTreeSet<_> = done().map(|record| names::of_commit(record.commit())).collect();
+        let names: BTreeSet<_> = done().map(|record| self.fate.name_of(record.commit())).collect();
         for name in names {
             self.after(&name).await?;
         }

@@ -6,16 +6,17 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use futures::future::BoxFuture;
 use slipway_app::ports::Stores;
-use slipway_app::ports::substrate::{Address, Error, Substrate};
+use slipway_app::ports::substrate::{Address, Error, InventoryPage, InventoryRequest, Substrate};
 use slipway_core::broker::observation::CompositeReport;
 use slipway_core::catalog::blueprint_version::Engine;
-use slipway_core::ids::ProvisionedResourceId;
+use slipway_core::ids::{GroupId, ProvisionedResourceId};
 use slipway_render::RenderedComposite;
 use slipway_render::cloud_init::bootstrap_token_in;
 use slipway_render::composite::{LABEL_PROVISIONED_RESOURCE, injected};
 
 use super::fate::{Fate, Fault};
 use super::journal::Journal;
+use super::order;
 use crate::simulated::Simulated;
 
 /// Something that happens right before the next apply, between the decision for
@@ -51,12 +52,16 @@ pub(super) struct FatedSubstrate {
 
 impl FatedSubstrate {
     /// The node goes before its substrate: when an object is made or deleted,
-    /// the attempt has no registered node.
-    async fn check_node(&self, attempt: ProvisionedResourceId, what: &str) {
+    /// the attempt has no registered node. A server comes and goes in the order of
+    /// its workspace.
+    async fn check(&self, attempt: ProvisionedResourceId, what: &str) {
         match self.truth.broker.attempt_load(&[attempt]).await.as_deref() {
             Ok([Ok(snapshot)]) => {
                 if snapshot.node.as_ref().is_some_and(|node| node.is_registered()) {
                     self.journal.violation(format!("{what} while the node is registered"));
+                }
+                for wrong in order::check(&self.truth, &self.inner, snapshot, what).await {
+                    self.journal.violation(wrong);
                 }
             }
             other => self.journal.violation(format!("{what}, but the row reads {other:?}")),
@@ -108,14 +113,15 @@ impl Substrate for FatedSubstrate {
             interference.await;
         }
         let created = self.inner.object(composite.name()).is_none();
-        let name = if created { "action:create" } else { "action:update" };
-        let twice = self.before(name).await?;
+        let action = if created { "action:create" } else { "action:update" };
+        let attempt = attempt_of(composite);
+        let name = self.fate.name_of_action(action, attempt.as_uuid());
+        let twice = self.before(&name).await?;
         let seen = {
-            let attempt = attempt_of(composite);
             let claim = composite.claim_token();
-            let _acting = self.journal.act(self.fate.life, attempt, name, Some(claim));
+            let _acting = self.journal.act(self.fate.life, attempt, action, Some(claim));
             if created {
-                self.check_node(attempt, name).await;
+                self.check(attempt, action).await;
             }
             let document = injected(composite.expose_object());
             if let Some(token) = document.as_ref().and_then(bootstrap_token_in) {
@@ -124,23 +130,33 @@ impl Substrate for FatedSubstrate {
             let seen = self.inner.apply(composite).await?;
             if twice { self.inner.apply(composite).await? } else { seen }
         };
-        self.after(name).await?;
+        self.after(&name).await?;
         Ok(seen)
     }
 
     async fn delete(&self, address: &Address, uid: &str) -> Result<(), Error> {
-        const NAME: &str = "action:delete";
+        const ACTION: &str = "action:delete";
         self.fate.alive().await;
-        let twice = self.before(NAME).await?;
+        let attempt = address.provisioned_resource_id;
+        let name = self.fate.name_of_action(ACTION, attempt.as_uuid());
+        let twice = self.before(&name).await?;
         {
-            let attempt = address.provisioned_resource_id;
-            let _acting = self.journal.act(self.fate.life, attempt, NAME, None);
-            self.check_node(attempt, NAME).await;
+            let _acting = self.journal.act(self.fate.life, attempt, ACTION, None);
+            self.check(attempt, ACTION).await;
             self.inner.delete(address, uid).await?;
             if twice {
                 self.inner.delete(address, uid).await?;
             }
         }
-        self.after(NAME).await
+        self.after(&name).await
+    }
+
+    async fn group_inventory(
+        &self,
+        group: GroupId,
+        request: &InventoryRequest,
+    ) -> Result<InventoryPage, Error> {
+        self.fate.alive().await;
+        self.inner.group_inventory(group, request).await
     }
 }
