@@ -83,7 +83,7 @@ impl Targets {
             StepError::permanent(format!("the profile of tenant `{}` is gone", tenant.name))
         })?;
         let Opened { target, settings, .. } = self.open(&profile).await?;
-        let names = TenantNames::of(&settings, &tenant.target_name)?;
+        let names = names(&settings, &tenant)?;
         Ok(Assignment { target, settings, names, work, lost: lost(&tenant) })
     }
 
@@ -127,6 +127,12 @@ fn parse(settings: &Value) -> Result<Settings, Refusal> {
     });
     Refusal::all(faults)?;
     Ok(settings)
+}
+
+/// The target knows the tenant by its id: other profiles and installations may have its name
+/// there, and a later tenant gets it once this one is purged.
+fn names(settings: &Settings, tenant: &Tenant) -> Result<TenantNames, StepError> {
+    Ok(TenantNames::of(settings, &tenant.target_name)?.owned_by(tenant.id.to_string()))
 }
 
 fn lost(tenant: &Tenant) -> Option<LostWork> {
@@ -176,7 +182,7 @@ impl TenantTargets for Targets {
     ) -> Result<Option<String>, TargetError> {
         let ran = async {
             let Opened { target, settings, .. } = self.open(profile).await?;
-            let names = TenantNames::of(&settings, &tenant.target_name)?;
+            let names = names(&settings, tenant)?;
             let fence = Fence { work: tenant.work, token: 0 };
             let work = Work { names: &names, fence, lost: lost(tenant), journal: &NoJournal };
             match task {
@@ -211,7 +217,7 @@ impl TenantTargets for Targets {
         })?;
         let begun = async {
             let Opened { target, settings, .. } = self.open(profile).await?;
-            let names = TenantNames::of(&settings, &tenant.target_name)?;
+            let names = names(&settings, tenant)?;
             target.export(&names).await
         };
         let export = begun.await.map_err(|error: StepError| of_step(&error))?;
@@ -226,7 +232,7 @@ impl TenantTargets for Targets {
     ) -> Result<Value, TargetError> {
         let compared = async {
             let Opened { target, settings, .. } = self.open(profile).await?;
-            let names = TenantNames::of(&settings, &tenant.target_name)?;
+            let names = names(&settings, tenant)?;
             let drift = target.drift(&names, deep).await?;
             serde_json::to_value(drift.differences).map_err(StepError::permanent)
         };

@@ -4,6 +4,7 @@ use slipway_durable::database::{ErrorClass, class};
 use sqlx::postgres::{PgDatabaseError, PgErrorPosition};
 
 use super::folder::Script;
+use super::names::TenantNames;
 use super::target::{Fence, Work};
 use crate::StepError;
 
@@ -95,6 +96,21 @@ pub(crate) fn fenced(found: Option<Fence>, work: &Work<'_>) -> Failure {
         _ => "",
     };
     Failure::Refused(StepError::waiting(format!("{ahead}{why}; nothing was changed")))
+}
+
+/// The refusal of a name that the ledger knows as another tenant's.
+pub(crate) fn belongs_to(names: &TenantNames, owner: &str) -> Failure {
+    let (tenant, schema) = (names.tenant(), names.schema());
+    Failure::permanent(match names.is_unclear(owner) {
+        false => format!(
+            "the name {schema} belongs to tenant {owner}: choose another name or prefix"
+        ),
+        true => format!(
+            "the target's ledger names the tenant of {schema} `{owner}` and no id, as development \
+             versions wrote it: if that is this tenant {tenant}, write its id {} there",
+            names.owner()
+        ),
+    })
 }
 
 /// An error of the database alone is permanent only if the same call would fail again.

@@ -7,9 +7,14 @@ use super::settings::{Engine, Settings};
 /// The name of the schema or file is the prefix and the tenant, with `_` for `-`. Two tenants
 /// that come to the same name do not share anything: the target's ledger knows whose it is, and
 /// refuses the second. Names are always quoted, so upper case and words of SQL are fine.
+///
+/// The ledger knows a tenant by its owner. That is its name, unless [`TenantNames::owned_by`] says
+/// otherwise: whoever gives a name to a new tenant once the old one is gone, or has several
+/// programs on one target, needs an id there that no other tenant has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TenantNames {
     tenant: String,
+    owner: String,
     schema: String,
     engine: Engine,
 }
@@ -72,13 +77,20 @@ impl TenantNames {
         {
             return Err(NameError::Reserved { name });
         }
-        Ok(Self { tenant: tenant.to_owned(), schema, engine: settings.engine })
+        let tenant = tenant.to_owned();
+        Ok(Self { owner: tenant.clone(), tenant, schema, engine: settings.engine })
+    }
+
+    /// The same names for the tenant with this id, by which the ledger knows it.
+    #[must_use]
+    pub fn owned_by(self, id: impl Into<String>) -> Self {
+        Self { owner: id.into(), ..self }
     }
 
     /// A tenant that exists for a moment, to compare others with. No other can have its names.
     pub(crate) fn temporary(engine: Engine, random: &str) -> Self {
         let schema = format!("{OURS}drift_{random}");
-        Self { tenant: schema.clone(), schema, engine }
+        Self { tenant: schema.clone(), owner: schema.clone(), schema, engine }
     }
 
     pub(crate) fn is_temporary(&self) -> bool {
@@ -88,6 +100,18 @@ impl TenantNames {
     #[must_use]
     pub fn tenant(&self) -> &str {
         &self.tenant
+    }
+
+    /// By what the target's ledger knows the tenant.
+    #[must_use]
+    pub fn owner(&self) -> &str {
+        &self.owner
+    }
+
+    /// Whether the ledger names the tenant and not its id, as development versions of Slipway
+    /// wrote it. It may be this tenant or another one of the same name: nobody can tell.
+    pub(crate) fn is_unclear(&self, owner: &str) -> bool {
+        owner == self.tenant && owner != self.owner
     }
 
     /// The schema; of SQLite the name of the file without its end.

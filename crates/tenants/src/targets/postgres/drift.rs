@@ -111,7 +111,7 @@ impl PostgresTarget {
         let mut differences = Vec::new();
         let mut session = self.session().await?;
         let entry = ledger::read(&mut session, names).await?;
-        let entry = entry.filter(|entry| entry.tenant == names.tenant() && entry.has_schema);
+        let entry = entry.filter(|entry| entry.is_of(names) && entry.has_schema);
         let existing = ledger::existing(&mut session, names).await?;
         let Some(entry) = entry.filter(|_| existing.schema && existing.migrator) else {
             let (object, expected) = (names::schema(names.schema()), "there".to_owned());

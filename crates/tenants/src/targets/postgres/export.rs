@@ -25,7 +25,7 @@ impl PostgresTarget {
         let mut session = self.session().await?;
         ledger::hold(&mut session, names).await?;
         let entry = ledger::read(&mut session, names).await?;
-        if !entry.is_some_and(|entry| entry.tenant == names.tenant() && entry.has_schema) {
+        if !entry.is_some_and(|entry| entry.is_of(names) && entry.has_schema) {
             let (tenant, schema) = (names.tenant(), names.schema());
             let problem = format!("the ledger knows no schema {schema} of tenant {tenant}");
             return Err(Failure::permanent(problem));

@@ -1,11 +1,12 @@
 //! The target's ledger: whose a schema is, what of it exists, and the highest fence.
 //!
 //! It lives in a schema of the provisioner's own, which no role of a tenant can enter. The row of
-//! a tenant stays when the tenant is gone, so that a late worker is still refused.
+//! a tenant stays when the tenant is gone, so that a late worker is still refused, until another
+//! tenant has the name.
 
 use super::connections::Session;
 use super::{literal, quoted};
-use crate::targets::failure::{Failure, fenced};
+use crate::targets::failure::{Failure, belongs_to, fenced};
 use crate::targets::names::{self, LEDGER_SCHEMA, TenantNames};
 use crate::targets::sink::Role;
 use crate::targets::target::{Fence, Work};
@@ -13,7 +14,8 @@ use crate::targets::target::{Fence, Work};
 /// The row of a tenant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Entry {
-    pub(super) tenant: String,
+    /// The owner of the name.
+    tenant: String,
     work: i64,
     token: i64,
     pub(super) has_schema: bool,
@@ -38,6 +40,10 @@ from_row!(Entry {
 });
 
 impl Entry {
+    pub(super) fn is_of(&self, names: &TenantNames) -> bool {
+        self.tenant == names.owner()
+    }
+
     /// What of the tenant the ledger knows as its own.
     pub(super) fn made(&self) -> Existing {
         let Self { has_schema, has_migrator, has_runtime, .. } = *self;
@@ -209,18 +215,14 @@ pub(super) async fn begin(session: &mut Session<'_>, work: &Work<'_>) -> Result<
          RETURNING {COLUMNS}"
     );
     let query = sqlx::query_as(sqlx::AssertSqlSafe(write)).bind(names.schema());
-    let query = query.bind(names.tenant()).bind(fence.work).bind(fence.token);
+    let query = query.bind(names.owner()).bind(fence.work).bind(fence.token);
     let query = query.bind(lost.map(|lost| lost.after)).bind(lost.map(|lost| lost.before));
     let written: Option<Entry> = session.first(query).await?;
     if let Some(entry) = written {
         return Ok(entry);
     }
     match read(session, names).await? {
-        Some(entry) if entry.tenant != names.tenant() => Err(Failure::permanent(format!(
-            "the name {} belongs to tenant {}: choose another name or prefix",
-            names.schema(),
-            entry.tenant
-        ))),
+        Some(entry) if !entry.is_of(names) => Err(belongs_to(names, &entry.tenant)),
         found => Err(fenced(found.map(|entry| entry.fence()), work)),
     }
 }

@@ -25,7 +25,7 @@ impl PostgresTarget {
         let mut session = self.session().await?;
         let entry = ledger::read(&mut session, names).await?;
         session.done();
-        let entry = entry.filter(|entry| entry.tenant == names.tenant());
+        let entry = entry.filter(|entry| entry.is_of(names));
         Ok(entry.map(|entry| entry.fence()))
     }
 

@@ -139,7 +139,7 @@ fn refuse_foreign(
     of_step: Existing,
 ) -> Result<(), Failure> {
     let names = work.names;
-    let entry = entry.filter(|entry| entry.tenant == names.tenant());
+    let entry = entry.filter(|entry| entry.is_of(names));
     let ours = entry.map(|entry| entry.made().objects(names)).unwrap_or_default();
     for object in existing.and(of_step).objects(names) {
         if !ours.contains(&object) {

@@ -69,7 +69,7 @@ impl SqliteTarget {
         let mut connection = SqliteConnection::connect("sqlite::memory:").await?;
         sqlx::raw_sql(files::TABLES).execute(&mut connection).await?;
         let insert = "INSERT INTO slipway_tenant VALUES (1, $1, 0, 0)";
-        sqlx::query(insert).bind(names.tenant()).execute(&mut connection).await?;
+        sqlx::query(insert).bind(names.owner()).execute(&mut connection).await?;
         let mut tenant = migrate::Tenant { connection, work: &work, settings: &self.settings };
         let in_any_order = self.settings.allow_out_of_order;
         run::migrate(&mut tenant, folder, in_any_order, &mut Run::default()).await?;

@@ -26,7 +26,7 @@ use sqlx::{ConnectOptions as _, Connection as _, SqliteConnection};
 use super::{SqliteTarget, migrate};
 use crate::StepError;
 use crate::targets::export::Export;
-use crate::targets::failure::{Failure, fenced};
+use crate::targets::failure::{Failure, belongs_to, fenced};
 use crate::targets::files;
 use crate::targets::names::{self, TenantNames};
 use crate::targets::target::{Fence, Work};
@@ -53,6 +53,7 @@ pub(super) const TABLES: &str = "CREATE TABLE IF NOT EXISTS slipway_tenant (
 /// What is kept of a tenant beside its file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Note {
+    /// The owner of the name.
     tenant: String,
     fence: Fence,
     /// Whether a file of this tenant was made and not removed. It is set before and taken
@@ -136,7 +137,7 @@ impl SqliteTarget {
         let mut connection = self.connect(&temporary, SqliteJournalMode::Delete).await?;
         sqlx::raw_sql(TABLES).execute(&mut connection).await?;
         let insert = "INSERT INTO slipway_tenant VALUES (1, $1, $2, $3)";
-        let query = sqlx::query(insert).bind(work.names.tenant());
+        let query = sqlx::query(insert).bind(work.names.owner());
         query.bind(work.fence.work).bind(work.fence.token).execute(&mut connection).await?;
         connection.close().await?;
         locked.move_file(&temporary, path).await
@@ -265,7 +266,7 @@ impl SqliteTarget {
         locked: &Locked,
         names: &TenantNames,
     ) -> Result<Option<Fence>, Failure> {
-        let Some(note) = locked.note.as_ref().filter(|note| note.tenant == names.tenant()) else {
+        let Some(note) = locked.note.as_ref().filter(|_| locked.is_of(names)) else {
             return Ok(None);
         };
         // A closed file has nothing beside it, and keeps it so.
@@ -277,7 +278,7 @@ impl SqliteTarget {
         let Some((path, mode)) = found else { return Ok(Some(note.fence)) };
         let mut connection = self.connect(&path, mode).await?;
         let read = "SELECT work, token FROM slipway_tenant WHERE tenant = $1";
-        let query = sqlx::query_as(read).bind(names.tenant());
+        let query = sqlx::query_as(read).bind(names.owner());
         let row: Option<(i64, i64)> = query.fetch_optional(&mut connection).await?;
         connection.close().await?;
         Ok(Some(note.fence).max(row.map(|(work, token)| Fence { work, token })))
@@ -286,14 +287,10 @@ impl SqliteTarget {
     /// Refuses another tenant's name while a file of it exists, and a lower fence.
     async fn refuse_lower(&self, locked: &Locked, work: &Work<'_>) -> Result<(), Failure> {
         if let Some(note) = &locked.note
-            && note.tenant != work.names.tenant()
+            && note.tenant != work.names.owner()
             && note.has_file
         {
-            return Err(Failure::permanent(format!(
-                "the name {} belongs to tenant {}: choose another name or prefix",
-                work.names.schema(),
-                note.tenant
-            )));
+            return Err(belongs_to(work.names, &note.tenant));
         }
         let known = self.known_fence(locked, work.names).await?;
         let is_lost = |known: Fence| work.lost.is_some_and(|lost| lost.has(known.work));
@@ -392,11 +389,11 @@ impl Locked {
     }
 
     fn is_of(&self, names: &TenantNames) -> bool {
-        self.note.as_ref().is_some_and(|note| note.tenant == names.tenant())
+        self.note.as_ref().is_some_and(|note| note.tenant == names.owner())
     }
 
     async fn write(&mut self, work: &Work<'_>, has_file: bool) -> Result<(), Failure> {
-        let (tenant, fence) = (work.names.tenant().to_owned(), work.fence);
+        let (tenant, fence) = (work.names.owner().to_owned(), work.fence);
         let note = Note { tenant, fence, has_file };
         if self.note.as_ref() == Some(&note) {
             return Ok(());

@@ -5,7 +5,7 @@ use sqlx::{AssertSqlSafe, Connection as _, SqliteConnection};
 use tokio::time::timeout;
 
 use super::SqliteTarget;
-use crate::targets::failure::{Failure, fenced};
+use crate::targets::failure::{Failure, belongs_to, fenced};
 use crate::targets::folder::{self, Script};
 use crate::targets::plan::{Applied, FlywayRow};
 use crate::targets::run::{self, Kind, Run, Status, TenantDatabase};
@@ -125,7 +125,7 @@ pub(super) async fn begin(
     let write = "UPDATE slipway_tenant SET work = $2, token = $3 \
                  WHERE tenant = $1 AND (work, token) <= ($2, $3) \
                  AND (work > $4 AND work < $5) IS NOT TRUE";
-    let query = sqlx::query(write).bind(names.tenant()).bind(fence.work).bind(fence.token);
+    let query = sqlx::query(write).bind(names.owner()).bind(fence.work).bind(fence.token);
     let query = query.bind(lost.map(|lost| lost.after)).bind(lost.map(|lost| lost.before));
     if query.execute(&mut *connection).await?.rows_affected() == 1 {
         return Ok(());
@@ -133,13 +133,11 @@ pub(super) async fn begin(
     let read = "SELECT tenant, work, token FROM slipway_tenant";
     let found: Option<(String, i64, i64)> = sqlx::query_as(read).fetch_optional(connection).await?;
     Err(match found {
-        Some((tenant, number, token)) if tenant == names.tenant() => {
+        Some((owner, number, token)) if owner == names.owner() => {
             fenced(Some(Fence { work: number, token }), work)
         }
-        found => {
-            let whose = found.map_or("nobody".to_owned(), |(tenant, ..)| tenant);
-            Failure::permanent(format!("the file {} belongs to {whose}", names.file()))
-        }
+        Some((owner, ..)) => belongs_to(names, &owner),
+        None => Failure::permanent(format!("the file {} says not whose it is", names.file())),
     })
 }
 

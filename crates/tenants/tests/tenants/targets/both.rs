@@ -123,6 +123,98 @@ async fn another_tenant_and_another_job_are_refused() {
     }
 }
 
+/// Once a tenant is purged its name is free for a new one, whose numbers of work begin anew, and
+/// a late worker of the old one has no right to it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_name_is_free_again_after_a_purge() {
+    for site in sites("again").await {
+        site.usual_files();
+        let (target, names) = (site.target().await, |id: &str| site.names("acme").owned_by(id));
+        let (old, new, notes) = (names("old"), names("new"), Notes::default());
+        target.create_schema(&work(&old, (1, 1), &notes)).await.expect("made");
+        target.close(&work(&old, (2, 0), &notes)).await.expect("closed");
+        target.destroy(&work(&old, (3, 0), &notes)).await.expect("purged");
+        for step in 0..5 {
+            let work = work(&new, (1, 1), &notes);
+            match step {
+                0 => target.create_schema(&work).await.expect("a schema"),
+                1 => target.create_role(&work).await.expect("a role"),
+                2 => drop(target.migrate(&work).await.expect("tables")),
+                _ => target.seed(&work).await.expect("rows"),
+            }
+        }
+        assert_eq!(target.fence(&new).await, Ok(Some(Fence { work: 1, token: 1 })));
+        assert_eq!(target.fence(&old).await, Ok(None), "the name is not its own any more");
+        let late = work(&old, (9, 9), &notes);
+        for error in [
+            target.create_schema(&late).await.unwrap_err(),
+            target.migrate(&late).await.unwrap_err(),
+            target.seed(&late).await.unwrap_err(),
+        ] {
+            let is_foreign = !error.is_transient() && !error.is_waiting();
+            assert!(is_foreign, "another tenant has the name: {error:?}");
+        }
+        assert_eq!(site.number("acme", "SELECT count(*) FROM orders").await, 1);
+    }
+}
+
+/// Two profiles, or two installations, have the same target and prefix and a tenant of the same
+/// name. Whatever the second one does, the first one's tenant lives.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_tenant_of_another_profile_is_left_alone() {
+    for site in sites("profiles").await {
+        site.usual_files();
+        let (target, names) = (site.target().await, |id: &str| site.names("acme").owned_by(id));
+        let (first, notes) = (names("first"), Notes::default());
+        target.create_schema(&work(&first, (1, 1), &notes)).await.expect("a schema");
+        target.create_role(&work(&first, (1, 1), &notes)).await.expect("a role");
+        target.migrate(&work(&first, (1, 1), &notes)).await.expect("tables");
+        let before = target.drift(&first, true).await.expect("drift");
+        let (other, second) = (site.target().await, names("second"));
+        // It was told that it made them, as after a cleanup that leaked.
+        let leaked = Notes::default();
+        *leaked.made.lock().expect("nobody panics inside") = second.objects();
+        for notes in [&leaked, &Notes::default()] {
+            let later = work(&second, (9, 9), notes);
+            let error = other.create_schema(&later).await.unwrap_err();
+            assert!(!error.is_transient() && error.message.contains("exists"), "{error:?}");
+            other.migrate(&later).await.unwrap_err();
+            other.export(&second).await.map(drop).unwrap_err();
+            let _ = other.close(&later).await;
+            let _ = other.reopen(&later).await;
+            for object in second.objects() {
+                let _ = other.remove(&later, &object).await;
+            }
+            let _ = other.destroy(&later).await;
+        }
+        assert_eq!(target.drift(&first, true).await, Ok(before), "nothing was changed");
+        assert_eq!(target.fence(&first).await, Ok(Some(Fence { work: 1, token: 1 })));
+        target.seed(&work(&first, (1, 2), &notes)).await.expect("it is open");
+        assert_eq!(site.number("acme", "SELECT count(*) FROM orders").await, 1);
+    }
+}
+
+/// Development versions wrote the name of a tenant where its id is now. Whose it is nobody can
+/// tell, so neither is it taken over nor does a decommission say that it is gone.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_ledger_with_names_waits_for_its_ids() {
+    for site in sites("names").await {
+        site.usual_files();
+        let notes = made(&site, "acme").await;
+        let (target, names) = (site.target().await, site.names("acme").owned_by("id"));
+        let later = work(&names, (9, 1), &notes);
+        for error in [
+            target.migrate(&later).await.unwrap_err(),
+            target.close(&later).await.unwrap_err(),
+            target.remove(&later, &names.objects()[0]).await.unwrap_err(),
+            target.destroy(&later).await.unwrap_err(),
+        ] {
+            assert!(error.message.contains("write its id id there"), "{error:?}");
+        }
+        assert_eq!(site.number("acme", "SELECT count(*) FROM orders").await, 1);
+    }
+}
+
 /// A worker that was paused beyond its lease wakes up and changes nothing.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lower_fence_changes_nothing() {
