@@ -102,9 +102,9 @@ pub(crate) fn fenced(found: Option<Fence>, work: &Work<'_>) -> Failure {
 pub(crate) fn belongs_to(names: &TenantNames, owner: &str) -> Failure {
     let (tenant, schema) = (names.tenant(), names.schema());
     Failure::permanent(match names.is_unclear(owner) {
-        false => format!(
-            "the name {schema} belongs to tenant {owner}: choose another name or prefix"
-        ),
+        false => {
+            format!("the name {schema} belongs to tenant {owner}: choose another name or prefix")
+        }
         true => format!(
             "the target's ledger names the tenant of {schema} `{owner}` and no id, as development \
              versions wrote it: if that is this tenant {tenant}, write its id {} there",

@@ -200,6 +200,29 @@ pub(super) async fn begin_locked(
 /// Begins a transaction, writes the fence of this work into the ledger and locks the row. A
 /// lower fence is refused, and so is another tenant while anything of the first one exists.
 pub(super) async fn begin(session: &mut Session<'_>, work: &Work<'_>) -> Result<Entry, Failure> {
+    let entered = enter(session, work).await?;
+    entered.map_err(|owner| belongs_to(work.names, &owner))
+}
+
+/// The same for work that ends a tenant. If another one has the name, nothing of this one exists,
+/// since the other was refused as long as anything did: then it answers `None`, with no
+/// transaction.
+pub(super) async fn begin_end(
+    session: &mut Session<'_>,
+    work: &Work<'_>,
+) -> Result<Option<Entry>, Failure> {
+    match enter(session, work).await? {
+        Ok(entry) => Ok(Some(entry)),
+        Err(owner) if work.names.is_unclear(&owner) => Err(belongs_to(work.names, &owner)),
+        Err(_) => session.commit().await.map(|()| None),
+    }
+}
+
+/// See [`begin`]; answers whose the name is if it is another tenant's.
+async fn enter(
+    session: &mut Session<'_>,
+    work: &Work<'_>,
+) -> Result<Result<Entry, String>, Failure> {
     let Work { names, fence, lost, .. } = *work;
     begin_locked(session, names).await?;
     let write = format!(
@@ -219,10 +242,10 @@ pub(super) async fn begin(session: &mut Session<'_>, work: &Work<'_>) -> Result<
     let query = query.bind(lost.map(|lost| lost.after)).bind(lost.map(|lost| lost.before));
     let written: Option<Entry> = session.first(query).await?;
     if let Some(entry) = written {
-        return Ok(entry);
+        return Ok(Ok(entry));
     }
     match read(session, names).await? {
-        Some(entry) if !entry.is_of(names) => Err(belongs_to(names, &entry.tenant)),
+        Some(entry) if !entry.is_of(names) => Ok(Err(entry.tenant)),
         found => Err(fenced(found.map(|entry| entry.fence()), work)),
     }
 }

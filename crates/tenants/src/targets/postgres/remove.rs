@@ -56,7 +56,7 @@ impl PostgresTarget {
         role: Role,
     ) -> Result<(), Failure> {
         let names = work.names;
-        let entry = ledger::begin(session, work).await?;
+        let Some(entry) = ledger::begin_end(session, work).await? else { return Ok(()) };
         let existing = ledger::existing(session, names).await?;
         let (is_ours, exists, gone) = match role {
             Role::Migrator => (
@@ -101,14 +101,15 @@ impl PostgresTarget {
         session.commit().await
     }
 
-    /// Lets nobody log in, and ends the sessions that there are.
+    /// Lets nobody log in, and ends the sessions that there are. A job that failed may have left a
+    /// part of a tenant behind, or nothing of it: that is closed, too.
     pub(super) async fn lock_out(&self, work: &Work<'_>) -> Result<(), Failure> {
         let names = work.names;
         let mut session = self.session().await?;
-        let entry = ledger::begin(&mut session, work).await?;
-        if !entry.is_closed && !entry.has_schema {
-            entry.must_be_open(names)?;
-        }
+        let Some(entry) = ledger::begin_end(&mut session, work).await? else {
+            session.done();
+            return Ok(());
+        };
         let existing = ledger::existing(&mut session, names).await?;
         let roles = existing.and(entry.made()).roles(names);
         for role in &roles {
@@ -125,12 +126,14 @@ impl PostgresTarget {
     pub(super) async fn let_in(&self, work: &Work<'_>) -> Result<(), Failure> {
         let names = work.names;
         let mut session = self.session().await?;
-        let entry = ledger::begin(&mut session, work).await?;
-        if !entry.has_schema {
-            entry.must_be_open(names)?;
-        }
+        let Some(entry) = ledger::begin_end(&mut session, work).await? else {
+            session.done();
+            return Ok(());
+        };
+        let existing = ledger::existing(&mut session, names).await?;
+        let roles = existing.and(entry.made()).roles(names);
         for role in [Role::Migrator, Role::Runtime] {
-            if entry.is_ready(role) {
+            if entry.is_ready(role) && roles.contains(&role.name(names)) {
                 let name = quoted(&role.name(names));
                 session.run(format!("ALTER ROLE {name} LOGIN")).await?;
             }
@@ -145,29 +148,29 @@ impl PostgresTarget {
     pub(super) async fn drop_all(&self, work: &Work<'_>) -> Result<(), Failure> {
         let names = work.names;
         let mut session = self.session().await?;
-        let entry = ledger::begin(&mut session, work).await?;
-        let existing = ledger::existing(&mut session, names).await?;
-        let ours = entry.made();
-        let roles = existing.and(ours).roles(names);
-        for role in &roles {
-            session.run(format!("ALTER ROLE {} NOLOGIN", quoted(role))).await?;
-        }
-        ledger::set(&mut session, names, "is_closed = true").await?;
-        session.commit().await?;
-        end_sessions(&mut session, work, &roles).await?;
-        drop_schema(&mut session, work).await?;
-        self.drop_role(&mut session, work, Role::Runtime).await?;
-        self.drop_role(&mut session, work, Role::Migrator).await?;
-        session.done();
+        if let Some(entry) = ledger::begin_end(&mut session, work).await? {
+            let existing = ledger::existing(&mut session, names).await?;
+            let ours = entry.made();
+            let roles = existing.and(ours).roles(names);
+            for role in &roles {
+                session.run(format!("ALTER ROLE {} NOLOGIN", quoted(role))).await?;
+            }
+            ledger::set(&mut session, names, "is_closed = true").await?;
+            session.commit().await?;
+            end_sessions(&mut session, work, &roles).await?;
+            drop_schema(&mut session, work).await?;
+            self.drop_role(&mut session, work, Role::Runtime).await?;
+            self.drop_role(&mut session, work, Role::Migrator).await?;
+            session.done();
 
-        let mut session = self.session().await?;
-        let left = ledger::existing(&mut session, names).await?;
-        session.done();
-        let left = left.and(ours).objects(names);
-        if !left.is_empty() {
-            let problem = format!("still there after it was dropped: {}", left.join(", "));
-            return Err(Failure::transient(problem));
+            session = self.session().await?;
+            let left = ledger::existing(&mut session, names).await?.and(ours).objects(names);
+            if !left.is_empty() {
+                let problem = format!("still there after it was dropped: {}", left.join(", "));
+                return Err(Failure::transient(problem));
+            }
         }
+        session.done();
         for object in names.objects().iter().rev() {
             work.journal.removed(object).await?;
         }
@@ -177,7 +180,7 @@ impl PostgresTarget {
 
 async fn drop_schema(session: &mut Session<'_>, work: &Work<'_>) -> Result<(), Failure> {
     let names = work.names;
-    let entry = ledger::begin(session, work).await?;
+    let Some(entry) = ledger::begin_end(session, work).await? else { return Ok(()) };
     let existing = ledger::existing(session, names).await?;
     if entry.has_schema && existing.schema {
         let (schema, migrator) = (quoted(names.schema()), quoted(&names.migrator()));

@@ -106,7 +106,7 @@ impl SqliteTarget {
         let object = names::file(&names.file());
         let mut locked = self.lock(names).await?;
         let exists = path.exists() || self.closed_path(names).exists();
-        let is_ours = locked.is_of(names) && locked.note.as_ref().is_some_and(|note| note.has_file);
+        let is_ours = locked.has_file(names);
         if exists && !is_ours {
             return Err(Failure::permanent(format!(
                 "{object} exists and is not known as tenant {}'s: nothing existing is taken over; \
@@ -156,8 +156,11 @@ impl SqliteTarget {
     pub(super) async fn remove_all(&self, work: &Work<'_>) -> Result<(), Failure> {
         let names = work.names;
         let mut locked = self.lock(names).await?;
+        if locked.is_free_of(names)? {
+            return Ok(work.journal.removed(&names::file(&names.file())).await?);
+        }
         self.refuse_lower(&locked, work).await?;
-        let is_ours = locked.is_of(names) && locked.note.as_ref().is_some_and(|note| note.has_file);
+        let is_ours = locked.has_file(names);
         locked.write(work, is_ours).await?;
         if is_ours {
             let (path, closed) = (self.path(names), self.closed_path(names));
@@ -190,28 +193,44 @@ impl SqliteTarget {
         Ok(())
     }
 
+    /// Moves the file where nobody looks for it. A job that failed may have left none behind: that
+    /// is closed, too.
     pub(super) async fn move_aside(&self, work: &Work<'_>) -> Result<(), Failure> {
-        let (path, closed) = (self.path(work.names), self.closed_path(work.names));
-        let mut locked = self.lock(work.names).await?;
-        self.refuse_lower(&locked, work).await?;
-        if closed.exists() && !path.exists() {
-            return locked.write(work, true).await;
+        let names = work.names;
+        let (path, closed) = (self.path(names), self.closed_path(names));
+        let mut locked = self.lock(names).await?;
+        if locked.is_free_of(names)? {
+            return Ok(());
         }
-        must_exist(&path, work.names)?;
-        locked.write(work, true).await?;
+        self.refuse_lower(&locked, work).await?;
+        if !path.exists() {
+            let has_file = locked.has_file(names);
+            return locked.write(work, has_file).await;
+        }
+        // It refuses a file that is not ours.
         self.fence_file(&path, work).await?;
+        locked.write(work, true).await?;
         files::create_folder(&self.folder.join(CLOSED)).map_err(|error| io(&closed, &error))?;
         locked.move_file(&path, &closed).await
     }
 
+    /// Undoes [`Self::move_aside`]. A file that was there and is lost is an error: a tenant without
+    /// its data is not as it was.
     pub(super) async fn move_back(&self, work: &Work<'_>) -> Result<(), Failure> {
-        let (path, closed) = (self.path(work.names), self.closed_path(work.names));
-        let mut locked = self.lock(work.names).await?;
-        self.refuse_lower(&locked, work).await?;
-        if path.exists() && !closed.exists() {
-            return locked.write(work, true).await;
+        let names = work.names;
+        let (path, closed) = (self.path(names), self.closed_path(names));
+        let mut locked = self.lock(names).await?;
+        if locked.is_free_of(names)? {
+            return Ok(());
         }
-        must_exist(&closed, work.names)?;
+        self.refuse_lower(&locked, work).await?;
+        if !closed.exists() {
+            let has_file = locked.has_file(names);
+            if has_file {
+                must_exist(&path, names)?;
+            }
+            return locked.write(work, has_file).await;
+        }
         locked.write(work, true).await?;
         locked.move_file(&closed, &path).await
     }
@@ -286,11 +305,8 @@ impl SqliteTarget {
 
     /// Refuses another tenant's name while a file of it exists, and a lower fence.
     async fn refuse_lower(&self, locked: &Locked, work: &Work<'_>) -> Result<(), Failure> {
-        if let Some(note) = &locked.note
-            && note.tenant != work.names.owner()
-            && note.has_file
-        {
-            return Err(belongs_to(work.names, &note.tenant));
+        if let Some(owner) = locked.other(work.names) {
+            return Err(belongs_to(work.names, owner));
         }
         let known = self.known_fence(locked, work.names).await?;
         let is_lost = |known: Fence| work.lost.is_some_and(|lost| lost.has(known.work));
@@ -390,6 +406,25 @@ impl Locked {
 
     fn is_of(&self, names: &TenantNames) -> bool {
         self.note.as_ref().is_some_and(|note| note.tenant == names.owner())
+    }
+
+    fn has_file(&self, names: &TenantNames) -> bool {
+        self.is_of(names) && self.note.as_ref().is_some_and(|note| note.has_file)
+    }
+
+    /// The other tenant that has the name and a file.
+    fn other(&self, names: &TenantNames) -> Option<&str> {
+        let note = self.note.as_ref().filter(|note| note.has_file && !self.is_of(names))?;
+        Some(&note.tenant)
+    }
+
+    /// Whether another tenant has the name. Then nothing of this one exists, since the other was
+    /// refused as long as anything did.
+    fn is_free_of(&self, names: &TenantNames) -> Result<bool, Failure> {
+        match self.other(names) {
+            Some(owner) if names.is_unclear(owner) => Err(belongs_to(names, owner)),
+            other => Ok(other.is_some()),
+        }
     }
 
     async fn write(&mut self, work: &Work<'_>, has_file: bool) -> Result<(), Failure> {

@@ -5,7 +5,7 @@ use slipway_tenants::targets::{
 };
 use slipway_tenants::{Error, Outcome};
 
-use sqlx::{Connection as _, SqliteConnection};
+use sqlx::{Connection as _, PgConnection, SqliteConnection};
 
 use super::site::{Notes, Site, sites, sqlite, work};
 
@@ -114,7 +114,7 @@ async fn another_tenant_and_another_job_are_refused() {
         let error = target.create_schema(&work(&names, (2, 1), &notes)).await.unwrap_err();
         assert!(!error.is_transient() && error.message.contains("another job"), "{error:?}");
         assert_eq!(notes.made(), [""; 0]);
-        target.destroy(&work(&same, (9, 9), &notes)).await.unwrap_err();
+        target.destroy(&work(&same, (9, 9), &notes)).await.expect("it has nothing");
         assert_eq!(site.number("a-b", "SELECT count(*) FROM orders").await, 1);
         // Gone, the name is free for the other.
         target.destroy(&work(&names, (3, 1), &first)).await.expect("gone");
@@ -180,12 +180,14 @@ async fn the_tenant_of_another_profile_is_left_alone() {
             assert!(!error.is_transient() && error.message.contains("exists"), "{error:?}");
             other.migrate(&later).await.unwrap_err();
             other.export(&second).await.map(drop).unwrap_err();
-            let _ = other.close(&later).await;
-            let _ = other.reopen(&later).await;
+            // It has nothing there, so all of this is done already.
+            other.close(&later).await.expect("closed");
+            other.reopen(&later).await.expect("open");
             for object in second.objects() {
-                let _ = other.remove(&later, &object).await;
+                other.remove(&later, &object).await.expect("removed");
             }
-            let _ = other.destroy(&later).await;
+            other.destroy(&later).await.expect("gone");
+            assert_eq!(notes.made(), [""; 0]);
         }
         assert_eq!(target.drift(&first, true).await, Ok(before), "nothing was changed");
         assert_eq!(target.fence(&first).await, Ok(Some(Fence { work: 1, token: 1 })));
@@ -338,6 +340,66 @@ async fn a_tenant_is_closed_reopened_and_destroyed() {
         let drift = target.drift(&names, false).await.expect("drift");
         assert_eq!(drift.differences[0].kind, DifferenceKind::Object);
     }
+}
+
+/// What a job that failed left behind is decommissioned like a whole tenant, also if it is nothing:
+/// a deletion that never ends could be neither cancelled nor restored.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_part_of_a_tenant_is_closed_reopened_and_destroyed() {
+    for site in sites("part").await {
+        site.usual_files();
+        let (target, names) = (site.target().await, site.names("acme").owned_by("id"));
+        for round in 0..4 {
+            let notes = Notes::default();
+            let fenced = |token| work(&names, (10 * round + 1, token), &notes);
+            if round > 0 {
+                target.create_schema(&fenced(1)).await.expect("a schema");
+            }
+            if round > 1 {
+                target.create_role(&fenced(1)).await.expect("a role");
+            }
+            // The last round has a role without the schema.
+            if round > 2 && site.database.is_some() {
+                let schema = format!("schema {}", names.schema());
+                target.remove(&fenced(1), &schema).await.expect("removed");
+            }
+            for token in [2, 4] {
+                target.close(&fenced(token)).await.expect("closed");
+                assert_eq!(logins(&site).await, 0, "round {round}");
+                target.reopen(&fenced(token + 1)).await.expect("open");
+                let first = if site.database.is_some() { 2 } else { 1 };
+                assert_eq!(logins(&site).await > 0, round >= first, "round {round}");
+            }
+            target.close(&fenced(6)).await.expect("closed");
+            target.destroy(&fenced(7)).await.expect("gone");
+            assert_eq!((site.objects("acme").await, notes.made()), (vec![], vec![]));
+        }
+        // What somebody removed by hand holds up no decommission.
+        let notes = Notes::default();
+        let fenced = |token| work(&names, (90, token), &notes);
+        target.create_schema(&fenced(1)).await.expect("a schema");
+        match &site.database {
+            Some(database) => {
+                database.execute(&[&format!("DROP SCHEMA \"{}\" CASCADE", names.schema())]).await;
+            }
+            None => std::fs::remove_file(site.file("acme")).expect("removed"),
+        }
+        target.close(&fenced(2)).await.expect("closed");
+        target.destroy(&fenced(3)).await.expect("gone");
+        assert_eq!((site.objects("acme").await, notes.made()), (vec![], vec![]));
+    }
+}
+
+/// How many roles of `acme` can log in; of a file, whether it is where an application looks.
+async fn logins(site: &Site) -> i64 {
+    let names = site.names("acme");
+    let Some(database) = &site.database else {
+        return i64::from(site.file("acme").exists());
+    };
+    let mut raw = PgConnection::connect(database.url()).await.expect("a connection");
+    let sql = "SELECT count(*) FROM pg_roles WHERE rolname IN ($1, $2) AND rolcanlogin";
+    let query = sqlx::query_scalar(sql).bind(names.migrator()).bind(names.runtime());
+    query.fetch_one(&mut raw).await.expect("a number")
 }
 
 /// A file that an application has open stays where it is, whole.
