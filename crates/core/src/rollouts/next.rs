@@ -2,7 +2,7 @@
 //! in work than its limit, changes nobody of a later wave before the earlier ones have ended,
 //! and nobody at all once too many have failed.
 
-use crate::rollouts::record::{Member, MemberState, Rollout, RolloutState};
+use crate::rollouts::record::{Member, MemberState, Purpose, Rollout, RolloutState};
 use crate::subject::Subject;
 use crate::time::Timestamp;
 
@@ -128,6 +128,11 @@ fn too_many(observed: &Observed, next: &Next) -> String {
     });
     let earlier = observed.first_failed.as_ref().map(|member| (&member.name, &member.message));
     match just_now.or(earlier) {
+        // The error of a migration may quote data, and what the roll-out says is audited and
+        // announced: only the member has it.
+        Some((name, _)) if observed.rollout.purpose == Purpose::TenantMigration => {
+            format!("`{name}` failed: see `slipway tenant explain {name}`")
+        }
         Some((name, why)) => format!("`{name}` failed: {}", why.as_deref().unwrap_or("no reason")),
         None => "more members failed than are allowed".to_owned(),
     }
@@ -344,6 +349,24 @@ mod tests {
         let message = message.unwrap();
         assert!(message.contains("`web-0` failed: it did not become healthy within 1800 s"));
         assert!(next.begin.is_empty());
+    }
+
+    #[test]
+    fn the_error_of_a_migration_stays_with_its_member() {
+        let rollout = Rollout { purpose: Purpose::TenantMigration, ..mk_rollout() };
+        let mut play = Play { rollout, members: mk_members(&[0, 1]) };
+        play.members[0].state = MemberState::Changing;
+        let error = "duplicate key value (email)=(ann@example.org)";
+        let of = |one: &Member| (one.subject, Health::Failed(error.to_owned()));
+        let now = next(&play.observed(&play.members.iter().map(of).collect()));
+        assert_eq!(now.ended[0].message.as_deref(), Some(error), "the member has it");
+        play.members[0].state = MemberState::Failed;
+        play.members[0].message = Some(error.to_owned());
+        let later = next(&play.observed(&BTreeMap::new()));
+        for next in [now, later] {
+            let message = next.enter.unwrap().1.unwrap();
+            assert_eq!(message, "`web-0` failed: see `slipway tenant explain web-0`");
+        }
     }
 
     #[test]
