@@ -117,7 +117,8 @@ impl Drive {
         }
         let failures = job.step_attempts.saturating_add(1);
         if error.is_transient() && failures < self.executor.options.step_attempts {
-            tracing::debug!(%step, failures, error = error.message, "the job is parked");
+            let shown = crate::redacted(&error.message);
+            tracing::info!(%step, failures, error = shown, "the step failed; the job is parked");
             return self.park(recorded, failures, Some(error.message)).await;
         }
         tracing::warn!(%step, failures, error = crate::redacted(&error.message), "the step failed");
