@@ -15,7 +15,7 @@ use async_trait::async_trait;
 use slipway_app::permits::Permits;
 use slipway_app::ports::Stores;
 use slipway_app::tenants::jobs::KEEPS;
-use slipway_app::tenants::tasks::Tasks;
+use slipway_app::tenants::tasks::{LIMIT, Tasks};
 use slipway_core::operations::control::Mode;
 use slipway_core::tenants::tenant::Tenant;
 use slipway_durable::Lease;
@@ -71,6 +71,8 @@ impl JobLoop {
         let options = Options {
             worker: worker.to_owned(),
             lease,
+            deadlines: [LIMIT; 5],
+            total: LIMIT,
             pause_poll: PAUSED,
             pause: Some(Arc::new(pause)),
             keep: |job| job.metadata.contains_key(KEEPS),

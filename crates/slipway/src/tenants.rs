@@ -245,3 +245,27 @@ impl TenantTargets for Targets {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use slipway_app::tenants::tasks::LIMIT;
+
+    use super::*;
+
+    /// Whatever a profile may say, the loops wait longer than its statements and programs may take.
+    #[test]
+    fn the_limits_of_a_profile_hold() {
+        const LONGEST: u64 = 86_400;
+        let settings = |seconds: u64| {
+            serde_json::json!({
+                "engine": "sqlite", "target": { "file": "/t" },
+                "statement_timeout_seconds": seconds,
+                "steps": [{ "name": "x", "after": "seed", "command": ["x"], "deadline_seconds": seconds }],
+            })
+        };
+        parse(&settings(LONGEST)).expect("a day");
+        let longer = parse(&settings(LONGEST + 1)).expect_err("more than a day");
+        assert!(longer.message.contains("out of range"), "{longer:?}");
+        assert!(LIMIT > 2 * Duration::from_secs(LONGEST), "with a command beside a file");
+    }
+}

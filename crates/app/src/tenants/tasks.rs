@@ -25,8 +25,11 @@ use crate::deletion::request::wake;
 use crate::permits::Permits;
 use crate::ports::store::Error;
 
-/// How long a try may take.
-const DEADLINE: Duration = Duration::from_secs(9 * 60);
+/// How long a try of a task, or a step of a job, may take. Every statement, program and wait in it
+/// has its own limit, from the settings of the profile, and a folder may have many files: this is
+/// far above all of them, for what hangs in spite of that. Leases are renewed meanwhile, and a
+/// worker that lost its own is refused by the target, so a long try is no risk.
+pub const LIMIT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 /// How long the task of a dead replica waits. A try renews it three times in it.
 const LEASE: Duration = Duration::from_secs(30);
 /// Until the mode is asked again.
@@ -70,9 +73,9 @@ impl Tasks {
         let ran = match profile_of(&self.context, tenant).await {
             Ok(profile) => {
                 let run = self.context.tenants.run(&profile, tenant, task);
-                match timeout(DEADLINE, self.renewing(tenant, run)).await {
+                match timeout(LIMIT, self.renewing(tenant, run)).await {
                     Ok(ran) => ran.map_err(|error| (error.to_string(), error.class)),
-                    Err(_) => Err((format!("it took longer than {DEADLINE:?}"), Transient)),
+                    Err(_) => Err((format!("it took longer than {LIMIT:?}"), Transient)),
                 }
             }
             Err(error) => Err((error.to_string(), Transient)),

@@ -18,6 +18,7 @@ use slipway_wire::tenants::{
 
 use crate::arguments::{
     DeletedListArguments, NamedArguments, NamedDeleteArguments, PageArguments, WaitArguments,
+    parse_duration, whole_seconds,
 };
 use crate::client::Listing;
 use crate::complete;
@@ -222,6 +223,9 @@ pub struct MigrateArguments {
     /// Failed tenants that do not pause it; none if not given
     #[arg(long, value_name = "N")]
     pub failures_allowed: Option<u32>,
+    /// How long one tenant may take, such as 90s, 30m or 2h; half an hour if not given
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub healthy_within: Option<Duration>,
     /// Why; kept in the audit
     #[arg(long)]
     pub reason: Option<String>,
@@ -443,12 +447,15 @@ pub(crate) async fn run(session: &mut Session<'_>, command: TenantCommand) -> Re
             session.post::<Tenant>(&[Tenant::PATH, &tenant.id, "resume"], &body).await
         }
         TenantCommand::Migrate(arguments) => {
+            let within = arguments.healthy_within;
+            let within = within.map(|time| whole_seconds("--healthy-within", time)).transpose()?;
             let body = MigrateTenants {
                 project: arguments.project,
                 strategy: RolloutStrategy {
                     canary: arguments.canary,
                     parallel: arguments.parallel,
                     failures_allowed: arguments.failures_allowed,
+                    healthy_within_seconds: within,
                     ..RolloutStrategy::default()
                 },
                 reason: arguments.reason,
