@@ -118,6 +118,14 @@ impl Client {
             })
             .seed(move |_| async move { seed() })
             .cleanup(move |_| async move { cleanup() });
+        self.run_steps(tenant, steps).await
+    }
+
+    async fn run_steps(
+        &self,
+        tenant: TenantId,
+        steps: Steps,
+    ) -> Result<Outcome, slipway_tenants::Error> {
         let options = slipway_tenants::Options {
             backoff: slipway_tenants::Backoff { base: Duration::ZERO, max: Duration::ZERO },
             ..slipway_tenants::Options::default()
@@ -212,6 +220,27 @@ async fn a_retry_takes_over_what_was_left(client: &Client) {
     let page = Page { after: None, limit: 10 };
     let listed = client.stores.kind::<Tenant>().page(&wanted, page).await.unwrap();
     assert_eq!(listed.items.iter().map(|one| one.id).collect::<Vec<_>>(), [id]);
+}
+
+/// A record that nothing was recorded names no object, which the next cleanup would leak again.
+async fn a_retry_does_not_take_over_what_nobody_recorded(client: &Client) {
+    let id = client.provision("unrecorded").await.unwrap();
+    let job = client.tenant(id).await.job_id;
+    let broken = || Err(StepError::permanent("no target"));
+    let steps = Steps::new()
+        .create_schema(move |_| async move { broken() })
+        .create_role(|_| async { Ok(()) })
+        .migrate(|_| async { Ok(()) })
+        .seed(|_| async { Ok(()) })
+        .cleanup(move |_| async move { broken() });
+    let failed = client.run_steps(id, steps).await;
+    assert_eq!(failed.unwrap_err().code(), "job_failed");
+    let first = client.stores.tenants.tenant_job_fetch(job).await.unwrap().unwrap();
+    assert_eq!((client.tenant(id).await.leaks, first.leaked.len()), (1, 1));
+    client.retry(id).await.unwrap();
+    let again = client.tenant(id).await;
+    let second = client.stores.tenants.tenant_job_fetch(again.job_id).await.unwrap().unwrap();
+    assert_eq!((second.made, second.retry_of), (vec![], Some(job)));
 }
 
 /// Each try has a higher number, and whoever was overtaken writes nothing.
@@ -325,6 +354,7 @@ async fn conforms(config: StoreConfig) {
     let client = Client::new(config).await;
     a_tenant_follows_its_job_in_the_transactions_of_its_edges(&client).await;
     a_retry_takes_over_what_was_left(&client).await;
+    a_retry_does_not_take_over_what_nobody_recorded(&client).await;
     a_task_is_claimed_by_a_number(&client).await;
     a_restored_database_waits_for_a_person(&client).await;
 }

@@ -16,7 +16,7 @@ use crate::cancel::Cancel;
 use crate::change::{Change, Due};
 use crate::context::StepContext;
 use crate::executor::{Inner, Outcome, failed};
-use crate::job::Job;
+use crate::job::{Job, UNRECORDED};
 use crate::steps::StepError;
 use crate::store::JobStore;
 use crate::{Error, State, Step, random};
@@ -360,9 +360,6 @@ impl Drive {
         }
     }
 }
-
-/// The leak record of a job whose steps recorded nothing.
-const UNRECORDED: &str = "what its steps made: they recorded nothing";
 
 /// What follows a step.
 enum Next {

@@ -12,6 +12,16 @@ use crate::{Error, State};
 /// only references to them.
 pub type Metadata = BTreeMap<String, String>;
 
+/// The leak record of a job whose steps recorded nothing.
+pub(crate) const UNRECORDED: &str = "what its steps made: they recorded nothing";
+
+/// What a retry takes over of a job's [`leaked`](Job::leaked). The record that nothing was recorded
+/// names no object: no cleanup could remove it, and every retry would leak it anew.
+#[must_use]
+pub fn left_behind(leaked: &[String]) -> Vec<String> {
+    leaked.iter().filter(|object| *object != UNRECORDED).cloned().collect()
+}
+
 /// The stored record. The first eight fields are the documented columns; the others have
 /// defaults, so that a row that another program inserted is complete.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -118,7 +118,7 @@ pub use change::{Change, Due};
 pub use context::StepContext;
 pub use error::Error;
 pub use executor::{Builder, ClaimedJobs, Ended, Executor, Outcome};
-pub use job::{HistoryEntry, Job, Metadata, NewJob};
+pub use job::{HistoryEntry, Job, Metadata, NewJob, left_behind};
 pub use memory::{MemorySink, MemoryStore};
 pub use options::Options;
 pub use postgres::Store as PostgresStore;

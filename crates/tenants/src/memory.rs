@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use slipway_durable::claim::{Claim, Demand};
 
 use crate::change::{Admission, Admitted, Change, Due, admission, admit, recommission};
-use crate::job::{Job, Metadata, NewJob};
+use crate::job::{Job, Metadata, NewJob, left_behind};
 use crate::store::{ClaimFrom, Clock, Control, Edge, Filter, JobStore, PAGE, StateStore, edges};
 use crate::text::storable_error;
 use crate::{Error, State};
@@ -118,7 +118,7 @@ impl MemoryStore {
             return Ok(rows[&new.id].shown(self.started));
         }
         let inherited = new.retry_of.as_ref().and_then(|of| rows.get(of));
-        let made = inherited.map_or_else(Vec::new, |row| row.job.leaked.clone());
+        let made = inherited.map_or_else(Vec::new, |row| left_behind(&row.job.leaked));
         let job = Job { made: Some(made), ..new.as_job(now) };
         self.tell(None, &job)?;
         if let Some(old) = new.retry_of.as_ref().and_then(|of| rows.get_mut(of)) {

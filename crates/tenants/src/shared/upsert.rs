@@ -14,7 +14,7 @@ use super::{Connection, Store, lock_tenants};
 use crate::Error;
 use crate::change::{self, Admission, admission};
 use crate::failure::Failure;
-use crate::job::{Job, NewJob};
+use crate::job::{Job, NewJob, left_behind};
 use crate::store::{Edge, edges};
 
 type Answers = Vec<Result<Job, Error>>;
@@ -39,7 +39,7 @@ pub(super) async fn upsert(
         let admitted = admission(new, known.iter());
         if let Ok(Admission::Insert) = admitted {
             let of = new.retry_of.as_ref().and_then(|of| known.iter().find(|job| job.id == *of));
-            let made = of.map_or_else(Vec::new, |job| job.leaked.clone());
+            let made = of.map_or_else(Vec::new, |job| left_behind(&job.leaked));
             // For the admission of those after it.
             known.push(new.as_job(SystemTime::UNIX_EPOCH));
             inserted.push((new, made));
@@ -58,7 +58,7 @@ pub(super) async fn upsert(
     if rows.len() < inserted.len() {
         return Ok(End::Rollback(None));
     }
-    if inserted.iter().any(|(_, made)| !made.is_empty()) {
+    if inserted.iter().any(|(new, _)| new.retry_of.is_some()) {
         sqlx::query(store.sql.take_leaks).bind(Json(&given)).execute(&mut *connection).await?;
     }
     let new_jobs = rows.iter().map(job).collect::<Result<Vec<_>, _>>()?;

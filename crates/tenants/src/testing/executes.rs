@@ -32,6 +32,7 @@ pub async fn executes(store: &AnyStore) {
     persists_before_the_next_step(store).await;
     keeps_checkpoints(store).await;
     records_leaks(store).await;
+    does_not_inherit_what_nobody_recorded(store).await;
     stops_and_goes_on(store).await;
     pauses_but_never_cleanup(store).await;
     bears_a_permit_that_hangs(store).await;
@@ -271,6 +272,20 @@ async fn records_leaks(store: &AnyStore) {
     assert_eq!((done.job.made, done.job.leaked.len()), (Some(Vec::new()), 0), "removed now");
     let next = NewJob::new(format!("{}-n", job.id), job.tenant_id);
     store.upsert(&next).await.expect("nothing is left of the tenant");
+}
+
+/// That nothing was recorded is a leak, but no object that a retry could remove.
+async fn does_not_inherit_what_nobody_recorded(store: &AnyStore) {
+    let job = mk_job(store, "unrecorded").await;
+    let steps = no_op()
+        .create_schema(|_| async { Err(StepError::permanent("no")) })
+        .cleanup(|_| async { Err(StepError::permanent("no target")) });
+    let done = run(store, &job.id, steps, quick()).await;
+    assert_eq!((code(&done.answer), done.job.leaked.len()), ("job_failed", 1));
+    let retry = NewJob::retry(&done.job, format!("{}-r", job.id));
+    let retry = store.upsert(&retry).await.expect("a retry");
+    assert_eq!(retry.made, Some(Vec::new()));
+    assert_eq!(store.get(&job.id).await.expect("the job").leaked, [""; 0], "decided by the retry");
 }
 
 async fn stops_and_goes_on(store: &AnyStore) {

@@ -45,8 +45,7 @@ pub(crate) async fn insert(connection: &mut Connection, job: &NewJob) -> Result<
     const INSERT: &str = concat!(
         "INSERT INTO tenant_jobs (id, tenant_id, metadata, partition, retry_of, made, due_at, \
          created_at, updated_at) SELECT given.id, given.tenant, given.metadata, given.part, \
-         given.retried, coalesce((SELECT f.leaked FROM tenant_jobs f WHERE f.id = given.retried), \
-         given.made), clock.moment, clock.moment, clock.moment FROM ",
+         given.retried, given.made, clock.moment, clock.moment, clock.moment FROM ",
         rows_from_json!(
             id: text, tenant: text, metadata: json, part: text, retried: text, made: json
         ),
@@ -54,17 +53,33 @@ pub(crate) async fn insert(connection: &mut Connection, job: &NewJob) -> Result<
         sql!(now),
         " AS moment) AS clock"
     );
+    let made = match job.retry_of {
+        Some(failed) => take_leaks(connection, failed).await?,
+        None => Vec::new(),
+    };
     let row = json!({
         "id": job.id, "tenant": job.tenant_id, "part": partition(job),
         "metadata": { WORK: job.work.to_string(), "profile_id": job.profile_id },
-        "retried": job.retry_of, "made": [],
+        "retried": job.retry_of, "made": made,
     });
     writes::write(connection, INSERT, &[row]).await?;
-    if let Some(failed) = job.retry_of {
-        let taken = sqlx::query("UPDATE tenant_jobs SET leaked = '[]' WHERE id = $1");
-        taken.bind(failed.to_string()).execute(connection).await?;
-    }
     Ok(())
+}
+
+/// What a failed job left behind is its own no more.
+async fn take_leaks(
+    connection: &mut Connection,
+    failed: TenantJobId,
+) -> Result<Vec<String>, Failure> {
+    let id = failed.to_string();
+    let read = sqlx::query(sql!("SELECT leaked FROM tenant_jobs WHERE id = $1", for_update));
+    let Some(row) = read.bind(&id).fetch_optional(&mut *connection).await? else {
+        return Ok(Vec::new());
+    };
+    let Json(leaked) = row.try_get::<Json<Vec<String>>, _>("leaked")?;
+    let taken = sqlx::query("UPDATE tenant_jobs SET leaked = '[]' WHERE id = $1");
+    taken.bind(id).execute(connection).await?;
+    Ok(slipway_tenants::left_behind(&leaked))
 }
 
 /// Why the job is paused, its row locked.
