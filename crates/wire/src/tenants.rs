@@ -235,6 +235,10 @@ pub struct MigrateTenants {
     pub project: Option<String>,
     #[serde(default)]
     pub strategy: RolloutStrategy,
+    /// After the canaries, how many tenants come to their end before the next ones begin; all of
+    /// them are one chunk if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chunk: Option<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// Answers which tenants it would migrate, in order, and starts nothing.

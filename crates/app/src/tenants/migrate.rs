@@ -32,6 +32,8 @@ pub struct Migration {
     /// Only tenants of this project: name or id.
     pub project: Option<String>,
     pub strategy: Strategy,
+    /// After the canaries, how many tenants come to their end before the next ones begin.
+    pub chunk: Option<u32>,
     pub reason: Option<String>,
 }
 
@@ -42,6 +44,9 @@ pub async fn plan(context: &Context, caller: &Caller, input: &Migration) -> Resu
     if !input.strategy.waves.is_empty() {
         let problem = "select by labels, which tenants do not have; leave them out";
         return Err(Refusal::invalid("waves", problem).into());
+    }
+    if input.chunk == Some(0) {
+        return Err(Refusal::invalid("chunk", "must be at least one tenant").into());
     }
     let profile = kind::fetch::<TenantProfile>(context, caller, &input.profile, false).await?;
     let wanted = ListTenants { project: input.project.as_deref(), ..ListTenants::default() };
@@ -62,6 +67,7 @@ pub async fn plan(context: &Context, caller: &Caller, input: &Migration) -> Resu
     }
     found.sort_by(|one, other| one.name.cmp(&other.name));
     let waves = waves(&vec![None; found.len()], 0, input.strategy.canary);
+    let waves = chunks(waves, input.chunk);
     let members = found.iter().zip(waves).map(|(tenant, wave)| PlannedMember {
         subject: tenant.id.into(),
         name: tenant.name.to_string(),
@@ -78,6 +84,17 @@ pub async fn plan(context: &Context, caller: &Caller, input: &Migration) -> Resu
         reason: input.reason.as_deref(),
     };
     Ok(Planned::new(context, &actor, plan, members.collect())?)
+}
+
+/// Waves of so many members each after the canaries, which are in the first one.
+fn chunks(waves: Vec<i32>, chunk: Option<u32>) -> Vec<i32> {
+    let Some(chunk) = chunk.and_then(|chunk| usize::try_from(chunk).ok()) else { return waves };
+    let canaries = waves.iter().filter(|wave| **wave == 0).count();
+    let of = |(n, wave): (usize, i32)| match wave {
+        0 => 0,
+        _ => i32::try_from((n - canaries) / chunk).map_or(i32::MAX, |wave| wave.saturating_add(1)),
+    };
+    waves.into_iter().enumerate().map(of).collect()
 }
 
 /// Starts it; the loop does the rest.
@@ -133,5 +150,22 @@ pub(crate) async fn begin(
             _ => Ok(Begun::Gone(refusal.message)),
         },
         Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chunks_come_after_the_canaries() {
+        let of =
+            |tenants: usize, canary, chunk| chunks(waves(&vec![None; tenants], 0, canary), chunk);
+        assert_eq!(of(5, 1, None), [0, 1, 1, 1, 1]);
+        assert_eq!(of(6, 1, Some(2)), [0, 1, 1, 2, 2, 3]);
+        assert_eq!(of(5, 0, Some(2)), [1, 1, 2, 2, 3]);
+        assert_eq!(of(3, 2, Some(1)), [0, 0, 1]);
+        assert_eq!(of(2, 5, Some(1)), [0, 0]);
+        assert_eq!(of(3, 1, Some(u32::MAX)), [0, 1, 1]);
     }
 }

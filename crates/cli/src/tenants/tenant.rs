@@ -220,6 +220,9 @@ pub struct MigrateArguments {
     /// Tenants in work at the same time; 5 if not given
     #[arg(long, value_name = "N")]
     pub parallel: Option<u32>,
+    /// After the canaries, so many come to their end before the next ones begin; all if not given
+    #[arg(long, value_name = "N")]
+    pub chunk: Option<u32>,
     /// Failed tenants that do not pause it; none if not given
     #[arg(long, value_name = "N")]
     pub failures_allowed: Option<u32>,
@@ -458,6 +461,7 @@ pub(crate) async fn run(session: &mut Session<'_>, command: TenantCommand) -> Re
                     healthy_within_seconds: within,
                     ..RolloutStrategy::default()
                 },
+                chunk: arguments.chunk,
                 reason: arguments.reason,
                 dry_run: arguments.dry_run,
             };

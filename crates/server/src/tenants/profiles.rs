@@ -42,6 +42,7 @@ pub(super) async fn migrate(
         profile,
         project: body.project,
         strategy: rollouts::strategy(body.strategy),
+        chunk: body.chunk,
         reason: body.reason,
     };
     if body.dry_run {

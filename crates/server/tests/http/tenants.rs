@@ -283,6 +283,8 @@ async fn migrations_reach_the_tenants_of_a_profile_in_waves() {
     }
     let waves = world.post(path, r#"{"strategy":{"waves":["env"]}}"#).await;
     assert_eq!(waves.refused(400, "invalid_input").as_deref(), Some("waves"));
+    let none = world.post(path, r#"{"chunk":0}"#).await;
+    assert_eq!(none.refused(400, "invalid_input").as_deref(), Some("chunk"));
     let dry = world.post(path, r#"{"dry_run":true}"#).await.json();
     let names: Vec<_> = dry["first"].as_array().unwrap().iter().map(|one| &one["name"]).collect();
     assert_eq!(names, ["a", "b", "c"], "{dry}");
@@ -309,6 +311,32 @@ async fn migrations_reach_the_tenants_of_a_profile_in_waves() {
         let tenant = world.get(&format!("/api/v1/tenants/{name}")).await.json();
         assert_eq!(tenant["version"], "1", "{tenant}");
     }
+}
+
+/// A chunk ends before the next one begins, however many may be in work at the same time.
+#[tokio::test]
+async fn migrations_reach_the_tenants_in_chunks() {
+    let world = World::new().await;
+    profile(&world).await;
+    for name in ["a", "b", "c", "d", "e"] {
+        let id = provision(&world, name).await;
+        ready(&world, &id).await;
+    }
+    let body = r#"{"chunk":2,"strategy":{"canary":1,"parallel":10}}"#;
+    let started = world.post("/api/v1/tenant-profiles/files/migrate", body).await;
+    assert_eq!(started.status.as_u16(), 202, "{started:?}");
+    let runner = slipway_app::rollouts::run::Runner::new(world.context.clone(), Arc::default());
+    let mut seen = Vec::new();
+    for _ in 0..3 {
+        runner.pass().await.unwrap();
+        let path = "/api/v1/rollouts/files/members?state=changing";
+        let found = world.get(path).await.json();
+        let names = found.as_array().unwrap().iter().map(|one| one["name"].to_string());
+        seen.push(names.collect::<Vec<_>>().join(" "));
+        converge(&world).await;
+        runner.pass().await.unwrap();
+    }
+    assert_eq!(seen, [r#""a""#, r#""b" "c""#, r#""d" "e""#]);
 }
 
 #[tokio::test]
