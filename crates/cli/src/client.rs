@@ -174,11 +174,7 @@ impl Client {
         if_match: Option<i64>,
     ) -> Result<T, Error> {
         let request = self.request(Method::PATCH, path).query(query).json(body);
-        self.decode(match if_match {
-            Some(revision) => request.header(IF_MATCH, format!("\"{revision}\"")),
-            None => request,
-        })
-        .await
+        self.decode(at_revision(request, if_match)).await
     }
 
     pub(crate) async fn put<T: DeserializeOwned>(
@@ -210,7 +206,18 @@ impl Client {
         path: &[&str],
         query: &[(&str, String)],
     ) -> Result<T, Error> {
-        self.decode(self.request(Method::DELETE, path).query(query)).await
+        self.delete_read(path, query, None).await
+    }
+
+    /// The same; refused if somebody wrote since this revision, if one is given.
+    pub(crate) async fn delete_read<T: DeserializeOwned>(
+        &self,
+        path: &[&str],
+        query: &[(&str, String)],
+        if_match: Option<i64>,
+    ) -> Result<T, Error> {
+        let request = self.request(Method::DELETE, path).query(query);
+        self.decode(at_revision(request, if_match)).await
     }
 
     /// The same where the answer is empty; the id at the end of its `Location`.
@@ -399,6 +406,13 @@ impl Client {
     /// The server without parts of the URL that may be secret.
     fn shown(&self) -> String {
         self.server.origin().ascii_serialization()
+    }
+}
+
+fn at_revision(request: RequestBuilder, revision: Option<i64>) -> RequestBuilder {
+    match revision {
+        Some(revision) => request.header(IF_MATCH, format!("\"{revision}\"")),
+        None => request,
     }
 }
 

@@ -7,7 +7,7 @@ use slipway_core::time::Timestamp;
 use slipway_wire::deletion::Deletion;
 use slipway_wire::operations::Explanation;
 
-use crate::arguments::{NamedDeleteArguments, Output};
+use crate::arguments::{DeletionArguments, NamedDeleteArguments, Output};
 use crate::catalog::relabel::Relabelling;
 use crate::client::{Client, Listed, Listing};
 use crate::deletion::restore;
@@ -133,19 +133,39 @@ impl Session<'_> {
         &mut self,
         noun: &str,
         arguments: NamedDeleteArguments,
-        mut query: Vec<(&str, String)>,
+        query: Vec<(&str, String)>,
     ) -> Result<(), Error> {
         let NamedDeleteArguments { reference, deletion } = arguments;
-        let question = format!("Delete {noun} `{reference}`?");
+        self.delete_at::<K>((noun, &reference), (&reference, None), &deletion, query).await
+    }
+
+    /// The same of something that was read before: what has the name now may be another one, or
+    /// changed since.
+    pub(crate) async fn delete_read<K: Kind>(
+        &mut self,
+        named: (&str, &str),
+        (id, revision): (&str, i64),
+        deletion: &DeletionArguments,
+    ) -> Result<(), Error> {
+        self.delete_at::<K>(named, (id, Some(revision)), deletion, deletion.query()).await
+    }
+
+    async fn delete_at<K: Kind>(
+        &mut self,
+        (noun, name): (&str, &str),
+        (reference, revision): (&str, Option<i64>),
+        deletion: &DeletionArguments,
+        mut query: Vec<(&str, String)>,
+    ) -> Result<(), Error> {
+        let question = format!("Delete {noun} `{name}`?");
         let kind = K::PATH.strip_suffix('s').unwrap_or(K::PATH);
-        let target = (kind, reference.as_str());
-        let agreed = self.agree_to_delete(target, &question, &deletion, &mut query).await;
+        let agreed = self.agree_to_delete((kind, reference), &question, deletion, &mut query).await;
         if self.unless_ignored(agreed, deletion.ignore_not_found)?.is_none() {
             return Ok(());
         }
-        let path = [K::PATH, &reference];
-        let deleted = match self.client.delete(&path, &query).await {
-            Err(error) => Err(suggest::reference(&self.client, error, &reference).await),
+        let path = [K::PATH, reference];
+        let deleted = match self.client.delete_read(&path, &query, revision).await {
+            Err(error) => Err(suggest::reference(&self.client, error, reference).await),
             deleted => deleted,
         };
         if let Some(deleted) = self.unless_ignored(deleted, deletion.ignore_not_found)? {

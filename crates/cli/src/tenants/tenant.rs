@@ -491,7 +491,9 @@ pub(crate) async fn run(session: &mut Session<'_>, command: TenantCommand) -> Re
                 return Ok(());
             };
             export::export(session, &tenant, &file, false).await?;
-            session.delete::<Tenant>("the tenant", arguments).await
+            // The copy is of this tenant, and of what it was then.
+            let (named, read) = (("the tenant", &*tenant.name), (&*tenant.id, tenant.revision));
+            session.delete_read::<Tenant>(named, read, &arguments.deletion).await
         }
         TenantCommand::Restore { reference, rename, reason } => {
             let tenant = with_deleted(session, &reference).await?;

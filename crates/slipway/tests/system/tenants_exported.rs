@@ -63,6 +63,11 @@ async fn a_tenant_is_copied_before_it_is_decommissioned() {
     assert!(said.contains("--force"), "{said}");
     done(&plane, folder, "tenant export acme --file copy.db --force");
 
+    // What somebody else has beside it stays.
+    std::fs::write(folder.join("own.db.part"), "own").unwrap();
+    done(&plane, folder, "tenant export acme --file own.db");
+    assert_eq!(std::fs::read_to_string(folder.join("own.db.part")).unwrap(), "own");
+
     // Without a copy nothing is deleted.
     let database = folder.join("files/tenants/t_acme.db");
     std::fs::rename(&database, folder.join("away")).unwrap();
@@ -70,7 +75,11 @@ async fn a_tenant_is_copied_before_it_is_decommissioned() {
     assert!(said.contains("cannot be copied") && said.contains("t_acme.db"), "{said}");
     std::fs::rename(folder.join("away"), &database).unwrap();
     refused(&plane, folder, "tenant decommission acme --export none/lost.db --yes", 2);
-    assert!(!folder.join("lost.db").exists() && !folder.join("lost.db.part").exists());
+    let left = |name: &str| {
+        let entries = std::fs::read_dir(folder).unwrap().flatten();
+        entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(name)).count()
+    };
+    assert_eq!(left("lost.db"), 0, "neither a copy nor a part of one");
     assert_eq!(plane.get("/api/v1/tenants/acme").await["deletion_id"], Value::Null);
 
     done(&plane, folder, "tenant decommission acme --export before.db --yes");
