@@ -27,6 +27,9 @@ const DEADLINE: Duration = Duration::from_secs(30);
 /// A stream sends a heartbeat every 15 s; this is three of them.
 const SILENCE: Duration = Duration::from_secs(45);
 
+/// What makes a copy first, such as of a large database, says nothing until that is complete.
+const PREPARES: Duration = Duration::from_secs(15 * 60);
+
 /// How often a request is sent that comes too soon, and how long it waits between at most.
 const MOST_TRIES: u32 = 10;
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
@@ -77,6 +80,8 @@ pub(crate) struct Client {
     http: reqwest::Client,
     /// For responses that do not end.
     streams: reqwest::Client,
+    /// Those to trust instead of the system's.
+    authorities: Option<Vec<Certificate>>,
     server: Url,
     key: Option<Secret>,
     /// The project of resources if a command names none.
@@ -101,17 +106,12 @@ impl Client {
         let authorities = authorities.map(read_authorities).transpose()?;
         // An error means that a provider is already installed.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let build = |builder: ClientBuilder| {
-            let built = for_server(&server, authorities.as_deref(), builder).build();
-            built.map_err(|error| Error::Unreachable {
-                server: server.to_string(),
-                reason: with_causes(&error),
-            })
-        };
+        let build = |builder| build(&server, authorities.as_deref(), builder);
         let http = build(reqwest::Client::builder().timeout(DEADLINE))?;
         let streams = reqwest::Client::builder().connect_timeout(DEADLINE).read_timeout(SILENCE);
         let streams = build(streams)?;
-        Ok(Self { http, streams, server, key, project: None, answered_at: Arc::default() })
+        let (project, answered_at) = (None, Arc::default());
+        Ok(Self { http, streams, authorities, server, key, project, answered_at })
     }
 
     pub(crate) fn in_project(self, project: Option<String>) -> Self {
@@ -290,9 +290,11 @@ impl Client {
         self.send(self.authorised(request)).await
     }
 
-    /// A long answer to something that is done; the same.
+    /// A long answer to something that is done; the same. It may be silent before and between.
     pub(crate) async fn post_stream(&self, path: &[&str]) -> Result<Response, Error> {
-        self.send(self.authorised(self.streams.post(self.url(path)))).await
+        let patient = reqwest::Client::builder().connect_timeout(DEADLINE).read_timeout(PREPARES);
+        let patient = build(&self.server, self.authorities.as_deref(), patient)?;
+        self.send(self.authorised(patient.post(self.url(path)))).await
     }
 
     /// `None` at the end of the stream.
@@ -414,6 +416,18 @@ fn at_revision(request: RequestBuilder, revision: Option<i64>) -> RequestBuilder
         Some(revision) => request.header(IF_MATCH, format!("\"{revision}\"")),
         None => request,
     }
+}
+
+fn build(
+    server: &Url,
+    authorities: Option<&[Certificate]>,
+    builder: ClientBuilder,
+) -> Result<reqwest::Client, Error> {
+    let built = for_server(server, authorities, builder).build();
+    built.map_err(|error| Error::Unreachable {
+        server: server.to_string(),
+        reason: with_causes(&error),
+    })
 }
 
 /// Settings of every request to this server.

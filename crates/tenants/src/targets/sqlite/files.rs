@@ -12,7 +12,7 @@
 use std::fs::File;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
@@ -41,6 +41,9 @@ const NOTES: &str = ".slipway";
 const LOCK_LIMIT: Duration = Duration::from_secs(10);
 const POLL: Duration = Duration::from_millis(10);
 
+/// SQLite's instructions after which a copy looks whether somebody still waits for it.
+const INSTRUCTIONS: i32 = 10_000;
+
 /// The tables that every tenant has.
 pub(super) const TABLES: &str = "CREATE TABLE IF NOT EXISTS slipway_tenant (
         one INTEGER PRIMARY KEY CHECK (one = 1), tenant TEXT NOT NULL,
@@ -67,6 +70,23 @@ struct Locked {
     lock: Arc<File>,
     path: PathBuf,
     note: Option<Note>,
+}
+
+/// The file of a copy that is being made. Dropped, it is gone.
+#[derive(Debug)]
+struct CopyFile(PathBuf);
+
+impl CopyFile {
+    fn remove(&self) -> Result<(), Failure> {
+        files::remove(&self.0).map_err(|error| io(&self.0, &error))
+    }
+}
+
+impl Drop for CopyFile {
+    fn drop(&mut self) {
+        // The next copy removes what cannot be removed now.
+        let _ = self.remove();
+    }
 }
 
 impl SqliteTarget {
@@ -235,7 +255,8 @@ impl SqliteTarget {
         locked.move_file(&closed, &path).await
     }
 
-    /// Copies the file, open or closed, into one without a name.
+    /// Copies the file, open or closed, into one without a name. If nobody waits for it any more the
+    /// copy is given up; until it has ended it keeps the lock.
     pub(super) async fn copy_file(&self, names: &TenantNames) -> Result<Export, Failure> {
         let locked = self.lock(names).await?;
         let closed = self.closed_path(names);
@@ -248,20 +269,39 @@ impl SqliteTarget {
             let problem = format!("{} is not known as tenant {}'s", path.display(), names.tenant());
             return Err(Failure::permanent(problem));
         }
-        // One name will do: whoever copies has the lock. One that is there is of a dead copy.
-        let copy = self.copy_path(names);
-        files::remove(&copy).map_err(|error| io(&copy, &error))?;
-        files::create_private(&copy).map_err(|error| io(&copy, &error))?;
-        let copied = async {
-            let mut connection = self.connect(&path, mode).await?;
-            let into = copy.to_string_lossy().into_owned();
-            sqlx::query("VACUUM INTO $1").bind(into).execute(&mut connection).await?;
-            connection.close().await?;
-            File::open(&copy).map_err(|error| io(&copy, &error))
-        };
-        let copied: Result<_, Failure> = copied.await;
-        files::remove(&copy).map_err(|error| io(&copy, &error))?;
+        let waiting = Arc::new(());
+        let waits = Arc::downgrade(&waiting);
+        let (this, copy) = (self.clone(), CopyFile(self.copy_path(names)));
+        let copying = tokio::spawn(async move {
+            let copied = this.copy_into(&copy.0, &path, mode, waits).await;
+            let removed = copy.remove();
+            drop(locked);
+            removed.and(copied)
+        });
+        let copied = copying.await.map_err(StepError::transient)?;
+        drop(waiting);
         Ok(Export::of_file(copied?))
+    }
+
+    /// `waits` is dead when nobody waits any more.
+    async fn copy_into(
+        &self,
+        copy: &Path,
+        path: &Path,
+        mode: SqliteJournalMode,
+        waits: Weak<()>,
+    ) -> Result<File, Failure> {
+        // One name will do: whoever copies has the lock. One that is there is of a dead copy.
+        files::remove(copy).map_err(|error| io(copy, &error))?;
+        files::create_private(copy).map_err(|error| io(copy, &error))?;
+        let mut connection = self.connect(path, mode).await?;
+        let mut handle = connection.lock_handle().await?;
+        handle.set_progress_handler(INSTRUCTIONS, move || waits.strong_count() > 0);
+        drop(handle);
+        let into = copy.to_string_lossy().into_owned();
+        sqlx::query("VACUUM INTO $1").bind(into).execute(&mut connection).await?;
+        connection.close().await?;
+        File::open(copy).map_err(|error| io(copy, &error))
     }
 
     fn copy_path(&self, names: &TenantNames) -> PathBuf {

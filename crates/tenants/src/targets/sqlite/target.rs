@@ -12,7 +12,7 @@ use crate::targets::settings::Settings;
 use crate::targets::target::{Drift, Fence, Migrated, Repair, Target, Work};
 
 /// A folder whose files are tenants.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct SqliteTarget {
     pub(super) settings: Settings,
     pub(super) folder: PathBuf,

@@ -1,13 +1,16 @@
 //! Copies of a tenant's data, read back by the tools of the engines.
 
 use std::process::Command;
+use std::time::Duration;
 
 use slipway_tenants::targets::{Export, ExportFormat};
-use slipway_testkit::postgres;
+use slipway_testkit::{postgres, wait};
 use sqlx::{Connection as _, PgConnection, SqliteConnection};
 
 use super::both::made;
-use super::site::{Site, sites, work};
+use super::site::{Site, sites, sqlite, work};
+
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 const ORDERS: &str = "SELECT count(*) FROM orders";
 
@@ -83,4 +86,27 @@ async fn a_copy_has_all_rows_open_or_closed() {
         target.destroy(&work(&names, (3, 1), &notes)).await.expect("gone");
         target.export(&names).await.expect_err("nothing is left to copy");
     }
+}
+
+/// A copy that nobody waits for any more has all data of the tenant: it is given up and removed, and
+/// until then nobody else has the tenant.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_copy_that_nobody_waits_for_leaves_no_file() {
+    let site = sqlite();
+    site.usual_files();
+    let _notes = made(&site, "acme").await;
+    let (target, names) = (site.target().await, site.names("acme"));
+    let fill = "WITH RECURSIVE n (i) AS (SELECT 10 UNION ALL SELECT i + 1 FROM n WHERE i < 300000) \
+                INSERT INTO orders SELECT i, hex(randomblob(64)) FROM n";
+    site.numbers("acme", fill).await;
+    let copy = site.file("acme").with_file_name(".acme.db.copy");
+    let begun = wait::until(TIMEOUT, "the copy to begin", async || copy.exists());
+    tokio::select! {
+        biased;
+        () = begun => {}
+        export = target.export(&names) => panic!("it was too fast: {export:?}"),
+    }
+    wait::until(TIMEOUT, "the copy to be given up", async || !copy.exists()).await;
+    let export = target.export(&names).await.expect("the lock is free again");
+    assert_eq!(orders(&site, export.format(), &read(export).await).await, 299_992);
 }
