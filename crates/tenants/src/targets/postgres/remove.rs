@@ -8,6 +8,7 @@ use slipway_durable::Moment;
 use super::connections::Session;
 use super::ledger;
 use super::{PostgresTarget, quoted};
+use crate::StepError;
 use crate::targets::failure::Failure;
 use crate::targets::names::{self, TenantNames};
 use crate::targets::sink::Role;
@@ -69,6 +70,7 @@ impl PostgresTarget {
             }
         };
         if is_ours && exists {
+            refuse_dependents(session, names).await?;
             let (name, target) = (role.name(names), quoted(&role.name(names)));
             // Its grants, and what it owns in this database. Only who granted can revoke: for the
             // application that is the migrator, who inherits its rights for this moment.
@@ -151,6 +153,10 @@ impl PostgresTarget {
         if let Some(entry) = ledger::begin_end(&mut session, work).await? {
             let existing = ledger::existing(&mut session, names).await?;
             let ours = entry.made();
+            if !ours.objects(names).is_empty() {
+                // Before anything is changed.
+                refuse_dependents(&mut session, names).await?;
+            }
             let roles = existing.and(ours).roles(names);
             for role in &roles {
                 session.run(format!("ALTER ROLE {} NOLOGIN", quoted(role))).await?;
@@ -183,6 +189,7 @@ async fn drop_schema(session: &mut Session<'_>, work: &Work<'_>) -> Result<(), F
     let Some(entry) = ledger::begin_end(session, work).await? else { return Ok(()) };
     let existing = ledger::existing(session, names).await?;
     if entry.has_schema && existing.schema {
+        refuse_dependents(session, names).await?;
         let (schema, migrator) = (quoted(names.schema()), quoted(&names.migrator()));
         ledger::borrow(session, &names.migrator()).await?;
         session
@@ -192,6 +199,51 @@ async fn drop_schema(session: &mut Session<'_>, work: &Work<'_>) -> Result<(), F
     }
     ledger::set(session, names, "has_schema = false, is_closed = false").await?;
     session.commit().await
+}
+
+/// What depends on a tenant and is not its own, such as a view over the tables of all tenants.
+///
+/// The tenant's own is its schema, what its roles own, and what belongs to an object of these
+/// (`a` and `i` of `pg_depend`: a constraint to its table, a rule to its view). Partitions belong to
+/// their table in the same way, but one in another schema counts as somebody else's.
+const DEPENDENTS: &str = "WITH RECURSIVE own (class, object) AS (\
+         SELECT 'pg_namespace'::regclass::oid, oid FROM pg_namespace WHERE nspname = $1 \
+         UNION SELECT s.classid, s.objid FROM pg_shdepend s JOIN pg_roles r ON r.oid = s.refobjid \
+             WHERE s.refclassid = 'pg_authid'::regclass AND s.deptype = 'o' AND r.rolname IN ($2, $3) \
+             AND s.dbid = (SELECT oid FROM pg_database WHERE datname = current_database()) \
+         UNION SELECT d.classid, d.objid FROM own \
+             JOIN pg_depend d ON d.refclassid = own.class AND d.refobjid = own.object \
+             LEFT JOIN pg_class c ON d.classid = 'pg_class'::regclass AND c.oid = d.objid \
+                 AND c.relispartition AND c.relkind IN ('r', 'p', 'f') \
+                 AND c.relnamespace IS DISTINCT FROM (SELECT oid FROM pg_namespace WHERE nspname = $1) \
+             WHERE c.oid IS NULL \
+                 AND (d.deptype IN ('a', 'i') OR own.class = 'pg_namespace'::regclass)) \
+     SELECT DISTINCT pg_describe_object(d.classid, d.objid, d.objsubid) FROM own \
+     JOIN pg_depend d ON d.refclassid = own.class AND d.refobjid = own.object \
+     WHERE d.deptype IN ('n', 'a') AND NOT EXISTS (SELECT FROM own o \
+         WHERE o.class = d.classid AND o.object = d.objid) ORDER BY 1 LIMIT 11";
+
+/// Dependents in the text of a refusal.
+const SHOWN: usize = 10;
+
+/// Refuses to remove what others depend on: CASCADE would remove that with it, and without a word.
+async fn refuse_dependents(session: &mut Session<'_>, names: &TenantNames) -> Result<(), Failure> {
+    let query = sqlx::query_as(DEPENDENTS).bind(names.schema());
+    let found: Vec<(String,)> =
+        session.rows(query.bind(names.migrator()).bind(names.runtime())).await?;
+    if found.is_empty() {
+        return Ok(());
+    }
+    let mut shown: Vec<_> = found.iter().take(SHOWN).map(|(object,)| object.as_str()).collect();
+    if found.len() > SHOWN {
+        shown.push("and more");
+    }
+    Err(Failure::Refused(StepError::waiting(format!(
+        "others' objects depend on tenant {} and would be removed with it: {}; drop or change them, \
+         then resume the tenant",
+        names.tenant(),
+        shown.join(", ")
+    ))))
 }
 
 /// Ends the sessions of roles that can no longer log in, and waits until the last is over.

@@ -318,3 +318,74 @@ async fn a_silent_server_is_given_up() {
     })
     .await;
 }
+
+/// What others built on a tenant is not removed with it: a person decides first.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_depends_on_a_tenant_holds_up_its_end() {
+    let Some(site) = postgres("dependents").await else { return };
+    site.usual_files();
+    site.migration(
+        "V2__own.sql",
+        "CREATE TYPE colour AS ENUM ('red');
+         CREATE FUNCTION twice(n integer) RETURNS integer LANGUAGE sql IMMUTABLE AS 'SELECT n * 2';
+         CREATE TABLE parts (id bigserial, at date NOT NULL, hue colour) PARTITION BY RANGE (at);
+         CREATE TABLE parts_1 PARTITION OF parts FOR VALUES FROM ('2020-01-01') TO ('2021-01-01');
+         CREATE INDEX parts_twice ON parts_1 (twice(id::integer));
+         CREATE FUNCTION noted() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';
+         CREATE TRIGGER noted BEFORE INSERT ON orders FOR EACH ROW EXECUTE FUNCTION noted();
+         CREATE VIEW names AS SELECT note FROM orders;
+         CREATE MATERIALIZED VIEW numbers AS SELECT id FROM orders",
+    );
+    let notes = super::both::made(&site, "acme").await;
+    let (target, names) = (site.target().await, site.names("acme"));
+    let database = site.database.as_ref().expect("one");
+    let (schema, runtime) = (names.schema(), names.runtime());
+    let foreign = [
+        (format!("CREATE VIEW report AS SELECT id FROM \"{schema}\".orders"), "DROP VIEW report"),
+        (format!("CREATE VIEW report AS SELECT * FROM \"{schema}\".names"), "DROP VIEW report"),
+        (
+            format!("CREATE TABLE report (id integer REFERENCES \"{schema}\".orders (id))"),
+            "DROP TABLE report",
+        ),
+        (format!("CREATE TABLE report (hue \"{schema}\".colour)"), "DROP TABLE report"),
+        (
+            format!(
+                "CREATE TABLE report PARTITION OF \"{schema}\".parts \
+                 FOR VALUES FROM ('2021-01-01') TO ('2022-01-01')"
+            ),
+            "DROP TABLE report",
+        ),
+        (
+            format!(
+                "CREATE TABLE report (id integer); ALTER TABLE report OWNER TO \"{runtime}\"; \
+                 CREATE VIEW reported AS SELECT * FROM report"
+            ),
+            "DROP VIEW reported; DROP TABLE report",
+        ),
+    ];
+    let before = site.objects("acme").await;
+    for (n, (make, remove)) in (1..).zip(&foreign) {
+        let statements: Vec<_> = make.split("; ").collect();
+        database.execute(&statements).await;
+        let later = work(&names, (2, n), &notes);
+        let mut errors = vec![target.destroy(&later).await.unwrap_err()];
+        for object in names.objects() {
+            errors.push(target.remove(&later, &object).await.unwrap_err());
+        }
+        for error in errors {
+            assert!(error.is_waiting() && error.message.contains("public.report"), "{error:?}");
+        }
+        assert_eq!(site.number("acme", "SELECT count(*) FROM orders").await, 1, "{make}");
+        let statements: Vec<_> = remove.split("; ").collect();
+        database.execute(&statements).await;
+    }
+    assert_eq!(site.objects("acme").await, before);
+    // What its own roles have elsewhere is its own.
+    let own = [
+        "CREATE TABLE report (id integer)".to_owned(),
+        format!("ALTER TABLE report OWNER TO \"{runtime}\""),
+    ];
+    database.execute(&[&own[0], &own[1]]).await;
+    target.destroy(&work(&names, (3, 1), &notes)).await.expect("gone");
+    assert_eq!(site.objects("acme").await, [""; 0]);
+}
