@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use url::{Host, Url};
 
 use crate::Step;
 
@@ -93,14 +94,8 @@ impl KvReference {
     /// What is wrong with it: the field, the problem, the remedy.
     fn faults(&self) -> Vec<(&'static str, &'static str, &'static str)> {
         let mut faults = Vec::new();
-        let host = self.address.strip_prefix("http://").map(|rest| {
-            let end = rest.find(['/', ':']).unwrap_or(rest.len());
-            &rest[..end]
-        });
-        let is_local = host.is_some_and(|host| host == "localhost" || host == "127.0.0.1");
-        if !is_local && !self.address.starts_with("https://") {
-            let remedy = "begin it with https://; http:// is for this machine alone";
-            faults.push(("address", "would send the token in plain text", remedy));
+        if let Err((problem, remedy)) = check_address(&self.address) {
+            faults.push(("address", problem, remedy));
         }
         let is_path = |text: &str| {
             !text.is_empty() && text.split('/').all(|part| !["", ".", ".."].contains(&part))
@@ -120,6 +115,26 @@ impl KvReference {
             }
         }
         faults
+    }
+}
+
+/// Refuses an address to which the token would go in plain text, or that is not what it looks like.
+fn check_address(address: &str) -> Result<(), (&'static str, &'static str)> {
+    const REMEDY: &str = "begin it with https://; http:// is for this machine alone";
+    let url = Url::parse(address).map_err(|_| ("is no URL", REMEDY))?;
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(("has a user or a password", "leave them out: the token is what is sent"));
+    }
+    let is_local = match url.host() {
+        Some(Host::Domain(name)) => name == "localhost",
+        Some(Host::Ipv4(ip)) => ip.is_loopback(),
+        Some(Host::Ipv6(ip)) => ip.is_loopback(),
+        None => return Err(("names no host", REMEDY)),
+    };
+    match url.scheme() {
+        "https" => Ok(()),
+        "http" if is_local => Ok(()),
+        _ => Err(("would send the token in plain text", REMEDY)),
     }
 }
 
@@ -349,6 +364,13 @@ mod tests {
             ("http://127.0.0.1:8200", true),
             ("http://127.0.0.1.example", false),
             ("vault.example", false),
+            ("http://[::1]:8200/vault", true),
+            ("HTTP://localhost", true),
+            ("http://127.0.0.1:80@evil.example/", false),
+            ("https://user:password@vault.example", false),
+            ("http://localhost.evil.example", false),
+            ("ftp://localhost", false),
+            ("https://", false),
         ] {
             let kv = format!(
                 r#"{{"engine": "sqlite", "target": {{"kv": {{"address": "{address}",
