@@ -18,6 +18,9 @@ struct Inner {
     job: Job,
     step: Step,
     records: Mutex<Records>,
+    /// Held from the moment at which the records are read until they are durable: a checkpoint has
+    /// all of them, so an older one that came later would take some away.
+    checkpoint: tokio::sync::Mutex<()>,
     writer: Arc<Writer>,
     cancel: Cancel,
 }
@@ -29,13 +32,16 @@ struct Records {
     /// written, when a step changes it.
     is_changed: bool,
     made: Option<Vec<String>>,
+    /// Of these, what no checkpoint has stored yet.
+    unstored: Vec<String>,
 }
 
 impl StepContext {
     pub(crate) fn new(job: Job, step: Step, writer: Arc<Writer>, cancel: Cancel) -> Self {
         let (metadata, made) = (job.metadata.clone(), job.made.clone());
-        let records = Records { metadata, is_changed: false, made };
-        Self(Arc::new(Inner { job, step, records: Mutex::new(records), writer, cancel }))
+        let records = Records { metadata, is_changed: false, made, unstored: Vec::new() };
+        let (records, checkpoint) = (Mutex::new(records), tokio::sync::Mutex::default());
+        Self(Arc::new(Inner { job, step, records, checkpoint, writer, cancel }))
     }
 
     /// The job as it was when the step began.
@@ -94,29 +100,38 @@ impl StepContext {
     pub async fn making(&self, object: impl Into<String>) -> Result<(), Error> {
         let object = object.into();
         check_object(&object)?;
-        let known = {
+        {
             let mut records = self.records();
             let made = records.made.get_or_insert_default();
-            let known = made.contains(&object);
-            if !known {
-                made.push(object);
+            if !made.contains(&object) {
+                made.push(object.clone());
+                records.unstored.push(object);
+            } else if !records.unstored.contains(&object) {
+                return Ok(());
             }
-            known
-        };
-        if known { Ok(()) } else { self.checkpoint().await }
+        }
+        self.checkpoint().await
     }
 
     /// Records that something this job made is gone, for a cleanup that may fail later.
     pub async fn removed(&self, object: &str) -> Result<(), Error> {
-        self.records().made.get_or_insert_default().retain(|made| made != object);
+        {
+            let mut records = self.records();
+            records.made.get_or_insert_default().retain(|made| made != object);
+            records.unstored.retain(|made| made != object);
+        }
         self.checkpoint().await
     }
 
     /// Saves the metadata without a transition, and returns when it is durable. After a
     /// crash the step finds it.
     pub async fn checkpoint(&self) -> Result<(), Error> {
+        let _checkpoint = self.0.checkpoint.lock().await;
         let change = self.recorded();
-        self.0.writer.write(change).await.map(drop)
+        let stored = change.made.clone().unwrap_or_default();
+        self.0.writer.write(change).await?;
+        self.records().unstored.retain(|object| !stored.contains(object));
+        Ok(())
     }
 
     /// Returns when the process wants to stop. A step may end then with any error: the job
@@ -127,7 +142,7 @@ impl StepContext {
 
     /// What the step recorded, as a change of the job.
     pub(crate) fn recorded(&self) -> Change {
-        let Records { metadata, is_changed, made } = self.records().clone();
+        let Records { metadata, is_changed, made, .. } = self.records().clone();
         let metadata = is_changed.then_some(metadata);
         Change { metadata, made, ..Change::of(&self.0.job) }
     }

@@ -31,6 +31,7 @@ pub async fn executes(store: &AnyStore) {
     leaves_a_blocking_step_to_its_lease(store).await;
     persists_before_the_next_step(store).await;
     keeps_checkpoints(store).await;
+    keeps_what_is_made_at_once(store).await;
     records_leaks(store).await;
     does_not_inherit_what_nobody_recorded(store).await;
     stops_and_goes_on(store).await;
@@ -243,6 +244,38 @@ async fn keeps_checkpoints(store: &AnyStore) {
     assert_eq!((done.job.metadata["applied"].as_str(), done.job.metadata.len()), ("V7", 1));
     assert_eq!(done.job.made, Some(vec!["schema a".to_owned(), "role a".to_owned()]));
     assert_eq!(done.job.history.len(), 5, "a checkpoint is no edge");
+}
+
+/// What is made at the same time is recorded, all of it.
+async fn keeps_what_is_made_at_once(store: &AnyStore) {
+    let job = mk_job(store, "at-once").await;
+    let inside = Arc::clone(store);
+    let steps = no_op().create_schema(move |context| {
+        let store = Arc::clone(&inside);
+        async move {
+            let mut all = tokio::task::JoinSet::new();
+            for n in 0..64 {
+                let (context, store) = (context.clone(), Arc::clone(&store));
+                all.spawn(async move {
+                    // Two at a time for each object.
+                    let object = format!("object {}", n / 2);
+                    context.making(object.clone()).await?;
+                    let stored = store.get(&context.job().id).await?.made.unwrap_or_default();
+                    match stored.contains(&object) {
+                        true => Ok(()),
+                        false => Err(StepError::permanent(format!("{object} is not durable"))),
+                    }
+                });
+            }
+            while let Some(made) = all.join_next().await {
+                made.map_err(StepError::permanent)??;
+            }
+            Ok(())
+        }
+    });
+    let done = run(store, &job.id, steps, quick()).await;
+    assert_eq!(done.answer, Ok(Outcome::Ready));
+    assert_eq!(done.job.made.map(|made| made.len()), Some(32));
 }
 
 async fn records_leaks(store: &AnyStore) {
