@@ -112,7 +112,17 @@ fn changed(row: &Applied, script: &Script) -> String {
     )
 }
 
-/// The row of a version after a repair; `None` removes it.
+/// The version as the ledger has it, however a person writes it: `7.0` and `07` are `7`.
+pub(crate) fn known_version<'a>(ledger: &'a [Applied], version: &str) -> Result<&'a str, String> {
+    let wanted = Version::parse(version);
+    let same = |row: &&Applied| wanted.is_some() && Version::parse(&row.version) == wanted;
+    match ledger.iter().find(same) {
+        Some(row) => Ok(&row.version),
+        None => Err(format!("the ledger has no version {version}; nothing is to be repaired")),
+    }
+}
+
+/// The row of a version after a repair; `None` removes it. The version is that of a row.
 pub(crate) fn repaired(
     folder: &[Migration],
     ledger: &[Applied],
@@ -127,7 +137,8 @@ pub(crate) fn repaired(
         Repair::NotApplied => Err(format!("version {version} is applied; write a new version")),
         Repair::Applied => {
             let mut folder = folder.iter();
-            match folder.find(|migration| migration.version.to_string() == version) {
+            let version_of_row = Version::parse(version);
+            match folder.find(|migration| Some(&migration.version) == version_of_row.as_ref()) {
                 Some(migration) => Ok(Some(Applied::of(version.to_owned(), &migration.script))),
                 None => Ok(Some(Applied { is_unknown: false, ..row.clone() })),
             }

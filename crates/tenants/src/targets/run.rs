@@ -149,6 +149,7 @@ pub(crate) async fn repair(
 ) -> Result<(), Failure> {
     tenant.begin().await?;
     let ledger = tenant.rows(Kind::Migration).await?;
+    let version = plan::known_version(&ledger, version).map_err(Failure::permanent)?;
     let row = plan::repaired(folder, &ledger, version, repair).map_err(Failure::permanent)?;
     tenant.delete(version).await?;
     if let Some(row) = row {

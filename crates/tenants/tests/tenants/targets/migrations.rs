@@ -50,6 +50,18 @@ async fn each_version_is_applied_once_and_a_changed_one_is_refused() {
         );
         target.repair(&work, "9", Repair::Applied).await.expect("a person says so");
         assert_eq!(target.migrate(&work).await.expect("nothing").applied, [""; 0]);
+        // However it is written, it is the version that the ledger has.
+        for (version, sql) in [("9.0", "2"), ("09", "3"), ("9_0", "4")] {
+            site.migration(
+                "V9__nine.sql",
+                &format!("CREATE TABLE nine (id int CHECK (id > {sql}))"),
+            );
+            target.migrate(&work).await.unwrap_err();
+            target.repair(&work, version, Repair::Applied).await.expect(version);
+            assert_eq!(target.migrate(&work).await.expect("nothing").applied, [""; 0], "{version}");
+        }
+        let error = target.repair(&work, "9.1", Repair::Applied).await.unwrap_err();
+        assert!(error.message.contains("has no version 9.1"), "{error:?}");
     }
 }
 
