@@ -9,13 +9,17 @@
 //! *Caveats:* a file without a transaction has its row before it begins. If it does not end, its
 //! state is unknown until a person repairs the version.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
+use slipway_durable::Backoff;
 
 use super::failure::Failure;
 use super::folder::{Migration, Script, Version};
 use super::plan::{self, Applied, FlywayRow};
+use super::settings::Settings;
 use super::target::{Migrated, Repair};
-use crate::StepError;
+use crate::{StepError, random};
 
 /// What a row of a tenant's ledger is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,6 +90,34 @@ impl Run {
     pub(crate) fn migrated(self) -> Migrated {
         let applied = self.owed.unwrap_or_default();
         Migrated { applied, adopted: self.adopted, version: self.highest }
+    }
+}
+
+/// Between two tries for a lock: long enough for the traffic that waited meanwhile.
+const BACKOFF: Backoff = Backoff { base: Duration::from_millis(100), max: Duration::from_secs(5) };
+
+/// How often a call is tried again, on a fresh connection, while what stands in its way may
+/// pass.
+#[derive(Debug)]
+pub(crate) struct Attempts {
+    made: u32,
+    most: u32,
+}
+
+impl Attempts {
+    pub(crate) fn new(settings: &Settings) -> Self {
+        Self { made: 0, most: settings.lock_attempts }
+    }
+
+    /// Waits before the next one, or answers the failure.
+    pub(crate) async fn again(&mut self, failure: Failure) -> Result<(), Failure> {
+        self.made += 1;
+        if self.made >= self.most || !failure.is_passing() {
+            return Err(failure);
+        }
+        tracing::debug!(attempt = self.made, "a file is tried again");
+        tokio::time::sleep(BACKOFF.delay(self.made, random::jitter())).await;
+        Ok(())
     }
 }
 

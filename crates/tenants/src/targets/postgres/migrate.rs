@@ -5,25 +5,17 @@
 //! not prevented. A transaction that a lost connection left open holds the lock of the
 //! tenant; the next try waits for it before it reads the ledger.
 
-use std::time::Duration;
-
 use async_trait::async_trait;
-use slipway_durable::Backoff;
 use sqlx::AssertSqlSafe;
 
 use super::connections::Session;
 use super::{PostgresTarget, ledger, literal, quoted};
-use crate::random;
 use crate::targets::failure::Failure;
 use crate::targets::folder::{self, Script};
 use crate::targets::names::TenantNames;
 use crate::targets::plan::{Applied, FlywayRow};
-use crate::targets::run::{self, Kind, Run, Status, TenantDatabase};
-use crate::targets::settings::Settings;
+use crate::targets::run::{self, Attempts, Kind, Run, Status, TenantDatabase};
 use crate::targets::target::{Migrated, Repair, Work};
-
-/// Between two tries for a lock: long enough for the traffic that waited meanwhile.
-const BACKOFF: Backoff = Backoff { base: Duration::from_millis(100), max: Duration::from_secs(5) };
 
 impl PostgresTarget {
     pub(super) async fn apply_migrations(&self, work: &Work<'_>) -> Result<Migrated, Failure> {
@@ -76,31 +68,6 @@ impl PostgresTarget {
         let mut session = self.session().await?;
         ledger::hold(&mut session, work.names).await?;
         Ok(Tenant { session, work })
-    }
-}
-
-/// How often a call is tried again, on a fresh connection, while what stands in its way may
-/// pass.
-#[derive(Debug)]
-struct Attempts {
-    made: u32,
-    most: u32,
-}
-
-impl Attempts {
-    fn new(settings: &Settings) -> Self {
-        Self { made: 0, most: settings.lock_attempts }
-    }
-
-    /// Waits before the next one, or answers the failure.
-    async fn again(&mut self, failure: Failure) -> Result<(), Failure> {
-        self.made += 1;
-        if self.made >= self.most || !failure.is_passing() {
-            return Err(failure);
-        }
-        tracing::debug!(attempt = self.made, "a file is tried again");
-        tokio::time::sleep(BACKOFF.delay(self.made, random::jitter())).await;
-        Ok(())
     }
 }
 

@@ -8,25 +8,42 @@ use super::SqliteTarget;
 use crate::targets::failure::{Failure, belongs_to, fenced};
 use crate::targets::folder::{self, Script};
 use crate::targets::plan::{Applied, FlywayRow};
-use crate::targets::run::{self, Kind, Run, Status, TenantDatabase};
+use crate::targets::run::{self, Attempts, Kind, Run, Status, TenantDatabase};
 use crate::targets::settings::Settings;
 use crate::targets::target::{Fence, Migrated, Repair, Work};
 
 impl SqliteTarget {
     pub(super) async fn apply_migrations(&self, work: &Work<'_>) -> Result<Migrated, Failure> {
         let folder = folder::migrations(self.settings.migrations.as_deref()).await?;
-        let (mut tenant, mut run) = (self.tenant(work).await?, Run::default());
         let in_any_order = self.settings.allow_out_of_order;
-        run::migrate(&mut tenant, &folder, in_any_order, &mut run).await?;
-        tenant.connection.close().await?;
-        Ok(run.migrated())
+        let (mut run, mut attempts) = (Run::default(), Attempts::new(&self.settings));
+        loop {
+            let tried = async {
+                let mut tenant = self.tenant(work).await?;
+                run::migrate(&mut tenant, &folder, in_any_order, &mut run).await?;
+                tenant.connection.close().await.map_err(Failure::from)
+            };
+            match tried.await {
+                Ok(()) => return Ok(run.migrated()),
+                Err(failure) => attempts.again(failure).await?,
+            }
+        }
     }
 
     pub(super) async fn apply_seeds(&self, work: &Work<'_>) -> Result<(), Failure> {
         let folder = folder::seeds(self.settings.seeds.as_deref()).await?;
-        let mut tenant = self.tenant(work).await?;
-        run::seed(&mut tenant, &folder).await?;
-        Ok(tenant.connection.close().await?)
+        let mut attempts = Attempts::new(&self.settings);
+        loop {
+            let tried = async {
+                let mut tenant = self.tenant(work).await?;
+                run::seed(&mut tenant, &folder).await?;
+                tenant.connection.close().await.map_err(Failure::from)
+            };
+            match tried.await {
+                Ok(()) => return Ok(()),
+                Err(failure) => attempts.again(failure).await?,
+            }
+        }
     }
 
     pub(super) async fn enter_repair(

@@ -1,11 +1,14 @@
 //! Migrations and seeds on both engines.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use slipway_tenants::targets::{Repair, Target};
 use slipway_tenants::{Error, Outcome};
+use slipway_testkit::wait;
+use sqlx::{Connection as _, SqliteConnection};
 
-use super::site::{Notes, Site, sites, work};
+use super::site::{Notes, Site, sites, sqlite, work};
 
 /// A tenant with nothing in it.
 async fn empty(site: &Site) -> (Arc<dyn Target>, Notes) {
@@ -209,4 +212,30 @@ async fn a_folder_that_cannot_be_read_is_no_empty_folder() {
         let error = site.target().await.migrate(&work(&names, (1, 1), &notes)).await.unwrap_err();
         assert!(error.is_transient() && error.message.contains("not-mounted"), "{error:?}");
     }
+}
+
+/// Whoever writes to a file for longer than a statement waits is waited for again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_is_written_is_tried_again() {
+    let mut site = sqlite();
+    site.usual_files();
+    site.settings.lock_timeout_ms = 10;
+    site.settings.lock_attempts = 100;
+    let ((target, notes), names) = (empty(&site).await, site.names("acme"));
+    let work = work(&names, (1, 1), &notes);
+    let url = format!("sqlite:{}", site.file("acme").display());
+    let mut app = SqliteConnection::connect(&url).await.expect("a connection");
+    sqlx::query("BEGIN IMMEDIATE").execute(&mut app).await.expect("a lock");
+    let began = Instant::now();
+    let longer = wait::until(Duration::from_secs(60), "more than one lock timeout", async || {
+        began.elapsed() > Duration::from_millis(100)
+    });
+    let mut migrate = std::pin::pin!(target.migrate(&work));
+    tokio::select! {
+        biased;
+        migrated = &mut migrate => panic!("it did not wait: {migrated:?}"),
+        () = longer => {}
+    }
+    sqlx::query("ROLLBACK").execute(&mut app).await.expect("released");
+    assert_eq!(migrate.await.expect("both").applied, ["1", "1.1"]);
 }
