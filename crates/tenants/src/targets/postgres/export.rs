@@ -3,7 +3,7 @@
 //! The password goes to it by its environment, which no other user can read, and everything else of
 //! the connection string by its arguments.
 
-use percent_encoding::percent_decode_str;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use tokio::process::Command;
 use url::Url;
 
@@ -16,6 +16,9 @@ use crate::targets::secret::Secret;
 
 /// Where it finds programs and, as the provisioner does, what the connection string leaves out.
 const PASSED_ON: [&str; 2] = ["PATH", "HOME"];
+
+/// Of a value in a connection string.
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'/');
 
 impl PostgresTarget {
     /// The provisioner is a member of the migrator until the program acts as it. If the caller goes
@@ -79,15 +82,52 @@ fn split(dsn: &Secret) -> Result<(Url, Option<Secret>), StepError> {
     if !pairs.is_empty() {
         url.set_query(None);
     }
+    // Our driver folds several into one, and libpq takes the last.
+    let mut options = Vec::new();
+    let mut parameters = Vec::new();
     for (name, value) in pairs {
-        match name.as_str() {
-            "password" => password = Some(Secret::new(value)),
-            // Only our own driver knows it.
-            "statement-cache-capacity" => {}
-            _ => drop(url.query_pairs_mut().append_pair(&name, &value)),
+        if name == "password" {
+            password = Some(Secret::new(value));
+        } else if name == "options" {
+            options.push(value);
+        } else if let Some(key) = name.strip_prefix("options[").and_then(|k| k.strip_suffix(']')) {
+            options.push(format!("-c {key}={value}"));
+        } else if let Some((name, value)) = of_libpq(&name, value) {
+            parameters.push((name, value));
         }
     }
+    if !options.is_empty() {
+        parameters.push(("options", options.join(" ")));
+    }
+    if !parameters.is_empty() {
+        // For libpq a plus is no blank, so this is no form.
+        let encoded = |(name, value): (&str, String)| {
+            format!("{name}={}", utf8_percent_encode(&value, ENCODED))
+        };
+        let parameters: Vec<_> = parameters.into_iter().map(encoded).collect();
+        url.set_query(Some(&parameters.join("&")));
+    }
     Ok((url, password))
+}
+
+/// A parameter of our driver as libpq knows it. What only the driver knows, or nobody, the driver
+/// ignores or has alone; `pg_dump` would refuse it, and it may be a secret.
+fn of_libpq(name: &str, value: String) -> Option<(&'static str, String)> {
+    let name = match name {
+        // Our driver reads its values in any case.
+        "sslmode" | "ssl-mode" => return Some(("sslmode", value.to_ascii_lowercase())),
+        "sslrootcert" | "ssl-root-cert" | "ssl-ca" => "sslrootcert",
+        "sslcert" | "ssl-cert" => "sslcert",
+        "sslkey" | "ssl-key" => "sslkey",
+        "host" => "host",
+        "hostaddr" => "hostaddr",
+        "port" => "port",
+        "dbname" => "dbname",
+        "user" => "user",
+        "application_name" => "application_name",
+        _ => return None,
+    };
+    Some((name, value))
 }
 
 #[cfg(test)]
@@ -105,6 +145,17 @@ mod tests {
                 "postgres://u@h/d?application_name=c",
                 Some("b"),
             ),
+            (
+                "postgres://h/d?ssl-mode=VERIFY-FULL&ssl-root-cert=/ca&ssl-cert=/c&ssl-key=/k",
+                "postgres://h/d?sslmode=verify-full&sslrootcert=/ca&sslcert=/c&sslkey=/k",
+                None,
+            ),
+            (
+                "postgres://h/d?options[geqo]=off&options=-c%20work_mem%3D8MB&ssl-ca=/ca",
+                "postgres://h/d?sslrootcert=/ca&options=-c%20geqo%3Doff%20-c%20work_mem%3D8MB",
+                None,
+            ),
+            ("postgres://h/d?sslpassword=hunter2&unknown=1", "postgres://h/d", None),
         ];
         for (dsn, url, password) in cases {
             let (found, secret) = split(&Secret::new(dsn)).expect(dsn);
