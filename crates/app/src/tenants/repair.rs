@@ -40,7 +40,8 @@ pub struct RepairedMany {
     pub has_more: bool,
 }
 
-/// The same for every tenant of a profile whose migration failed.
+/// The same for every tenant of a profile whose migration failed, also if no roll-out wants it any
+/// more. A tenant that is closed has the error of another task.
 pub async fn many(
     context: &Context,
     caller: &Caller,
@@ -59,7 +60,7 @@ pub async fn many(
     loop {
         let found = list(context, caller, &ready, page).await?;
         for tenant in found.items {
-            if !tenant.migrating || tenant.last_error.is_none() {
+            if tenant.closed || tenant.last_error.is_none() {
                 continue;
             }
             if done.repaired.len() >= MANY as usize {

@@ -368,6 +368,17 @@ async fn what_somebody_found_out_about_a_migration_goes_to_one_or_to_many() {
     stuck(&world, &globex).await;
     let one = world.post("/api/v1/tenants/repair", many).await.json();
     assert_eq!((&one["repaired"], &one["refused"]), (&json!(["globex"]), &json!([])), "{one}");
+    // Also after the end of the roll-out that failed.
+    stuck(&world, &acme).await;
+    let mut connection =
+        sqlx::SqliteConnection::connect(world.file.to_str().unwrap()).await.unwrap();
+    let ended = sqlx::query("UPDATE tenants SET migrating = 0").execute(&mut connection).await;
+    ended.unwrap();
+    let one = world.post("/api/v1/tenants/repair", many).await.json();
+    assert_eq!(one["repaired"], json!(["acme"]), "{one}");
+    converge(&world).await;
+    let none = world.post("/api/v1/tenants/repair", many).await.json();
+    assert_eq!(none["repaired"], json!([]), "{none}");
 }
 
 /// The data of a tenant leaves the control plane only for an admin, and the audit has it.
