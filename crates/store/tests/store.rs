@@ -80,7 +80,7 @@ async fn postgres_topology() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn sqlite_conforms() {
     let sqlite = Sqlite::new();
-    testing::conformance(sqlite.open().await).await;
+    Box::pin(testing::conformance(sqlite.open().await)).await;
     let mut connection = sqlite.connection().await;
     let row = sqlx::query(BOUND_KEYS).fetch_one(&mut connection).await.expect("a count");
     assert_bound_keys(row.get("found"), row.get("named"));
@@ -101,7 +101,7 @@ async fn postgres_conforms() {
     let Some(database) = postgres("conforms").await else {
         return;
     };
-    testing::conformance(open_postgres(&database).await).await;
+    Box::pin(testing::conformance(open_postgres(&database).await)).await;
     let mut connection = sqlx::PgConnection::connect(database.url()).await.expect("a connection");
     let row = sqlx::query(BOUND_KEYS).fetch_one(&mut connection).await.expect("a count");
     assert_bound_keys(row.get("found"), row.get("named"));

@@ -70,7 +70,7 @@ pub(super) async fn make(plane: &Plane, pool: &Pool, plain: u32) -> anyhow::Resu
     for (place, (workspace, shapes)) in WORKSPACES.into_iter().enumerate() {
         let declared: Declared = serde_json::from_value(declared(workspace, shapes))?;
         let (context, caller) = (&plane.context, operator());
-        apply::apply(context, &caller, "default", workspace, &declared, None).await?;
+        apply::apply(context, &caller, "default", workspace, &declared, (None, None)).await?;
         let id = workspaces::find(context, &caller, workspace).await?;
         let groups = context.stores.topology.workspace_groups(&[id]).await?;
         for (rank, (name, role, count)) in shapes.iter().enumerate() {

@@ -72,7 +72,7 @@ async fn make(plane: &Plane, pool: &Pool, name: &str, servers: u32) -> anyhow::R
     ] });
     let declared: Declared = serde_json::from_value(groups)?;
     let (context, caller) = (&plane.context, operator());
-    apply::apply(context, &caller, "default", name, &declared, None).await?;
+    apply::apply(context, &caller, "default", name, &declared, (None, None)).await?;
     let ready = "SELECT count(*) FROM provisioned_resources a JOIN resources r \
          ON r.id = a.resource_id WHERE r.deleted_at IS NULL AND a.status = 'Ready'";
     until(pool, ready, servers).await.context("they do not become Ready")?;

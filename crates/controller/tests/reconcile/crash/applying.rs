@@ -78,6 +78,7 @@ fn document(address: Address, tier: Option<&str>, spec: &Value) -> Document {
         versions: Vec::new(),
         content: None,
         origin: "crash.yaml".to_owned(),
+        plan: None,
     }
 }
 

@@ -326,7 +326,7 @@ impl Plane<'_> {
         let declared: Declared = serde_json::from_value(declared.clone()).unwrap();
         self.request(async |life| {
             let (context, caller) = (&life.context, &world.caller);
-            apply::apply(context, caller, "default", name, &declared, None).await?;
+            apply::apply(context, caller, "default", name, &declared, (None, None)).await?;
             workspaces::find(context, caller, name).await
         })
         .await
