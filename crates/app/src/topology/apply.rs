@@ -34,32 +34,32 @@ pub async fn apply(
     (read, planned): (Option<Revision>, Option<&str>),
 ) -> Result<(), Error> {
     let actor = authorise(caller, Operation::FilesApply)?;
-    let wanted = Wanted::gather(context, caller, project, name, declared).await?;
+    let prepared = Prepared::gather(context, caller, project, name, declared).await?;
     let mut rule = |snapshot: &ApplySnapshot| {
         let of = seen(&snapshot.of, caller);
         if let (Some(read), Some(workspace)) = (read, &of.workspace) {
             Expected::Exactly(read).check(WorkspaceId::KIND, workspace.revision)?;
         }
-        if let (Some(planned), Some(plan)) = (planned, wanted.plan(snapshot, caller)) {
+        if let (Some(planned), Some(plan)) = (planned, prepared.plan(snapshot, caller)) {
             plan.check(planned)?;
         }
-        let now = wanted.listed();
+        let now = prepared.listed();
         let circumstances =
             Circumstances { caller: caller.role, declared: &snapshot.declared, inventories: &now };
-        apply::apply(&of, &wanted.desired, &circumstances, &actor)
+        apply::apply(&of, &prepared.desired, &circumstances, &actor)
     };
-    context.stores.topology.workspace_apply(&wanted.key(), &mut rule).await?;
+    context.stores.topology.workspace_apply(&prepared.key(), &mut rule).await?;
     run::wake(context).await;
     Ok(())
 }
 
 /// A checked declaration, and what the provider lists of the groups that it shrinks.
-pub(super) struct Wanted {
+pub(super) struct Prepared {
     desired: Desired,
     inventories: BTreeMap<GroupId, Gathered>,
 }
 
-impl Wanted {
+impl Prepared {
     pub(super) async fn gather(
         context: &Context,
         caller: &Caller,

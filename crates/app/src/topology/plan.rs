@@ -16,7 +16,7 @@ use slipway_core::topology::rollout::{self, Way};
 use slipway_core::topology::scale::{Asked, OfServer};
 use slipway_core::topology::server::Server;
 
-use super::apply::Wanted;
+use super::apply::Prepared;
 use super::inventory::Gathered;
 use super::port::ApplySnapshot;
 use crate::access::authorise::{Caller, Operation, authorise};
@@ -57,13 +57,13 @@ pub async fn plan(
     declared: &Declared,
 ) -> Result<Option<Plan>, Error> {
     let actor = authorise(caller, Operation::FilesApply)?;
-    let wanted = Wanted::gather(context, caller, project, name, declared).await?;
+    let prepared = Prepared::gather(context, caller, project, name, declared).await?;
     let mut found = None;
     let mut rule = |snapshot: &ApplySnapshot| {
-        found = wanted.plan(snapshot, caller);
+        found = prepared.plan(snapshot, caller);
         Ok(Commit::default())
     };
-    context.stores.topology.workspace_apply(&wanted.key(), &mut rule).await?;
+    context.stores.topology.workspace_apply(&prepared.key(), &mut rule).await?;
     let Some(plan::Plan { digest, created, changed, deleted }) = found else { return Ok(None) };
     let further = changed.len().saturating_sub(LOOKED_UP);
     let (mut servers, mut inventories) = (Vec::new(), HashMap::new());
