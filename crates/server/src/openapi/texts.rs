@@ -61,6 +61,10 @@ pub(super) fn sets() -> Vec<(&'static str, Value)> {
         ("OfferedEngine", json!(Engine::OFFERED)),
         ("Phase", json!(Phase::ALL)),
         ("PlanStepAction", json!(StepAction::ALL)),
+        (
+            "PlannedAction",
+            json!(["in_place", "replace_surge_first", "replace", "delete", "blocked"]),
+        ),
         ("ProviderPhase", json!(ProviderPhase::ALL)),
         ("PurgeReasonCode", json!(purge::REASONS)),
         ("Reachability", json!(Reachability::ALL)),
@@ -95,7 +99,7 @@ fn set(document: &str, property: &str) -> Option<&'static str> {
         }
         ("Document" | "ObjectReference", "kind") => "DocumentKind",
         ("AppliedDocument", "outcome") => "DocumentOutcome",
-        ("DocumentRefusal", "code") => "ErrorCode",
+        ("DocumentRefusal" | "PlanObstacle", "code") => "ErrorCode",
         ("BlueprintVersionSpec", "injectionStrategy") => "InjectionStrategy",
         ("BlueprintVersionSpec", "meshRole") => "MeshRole",
         ("TenantProfile", "engine") => "TenantEngine",
@@ -103,7 +107,10 @@ fn set(document: &str, property: &str) -> Option<&'static str> {
         ("RefusedTenant", "code") => "ErrorCode",
         ("RepairTenant" | "RepairTenants", "found") => "TenantRepairFound",
         (_, "engine") => "Engine",
-        ("Group" | "GroupSpec" | "Server" | "ServerSpec" | "TeardownGroup", "role") => "NodeRole",
+        (
+            "Group" | "GroupSpec" | "PlannedGroup" | "Server" | "ServerSpec" | "TeardownGroup",
+            "role",
+        ) => "NodeRole",
         (_, "role") => "Role",
         ("Agent" | "UpdateAgent" | "FleetAgentRecord", "status") => "AgentStatus",
         ("AgentEvent" | "NewAgentEvent", "status") => "ReportStatus",
@@ -144,6 +151,7 @@ fn set(document: &str, property: &str) -> Option<&'static str> {
         ("Problem" | "FieldError", "code") => "ErrorCode",
         ("PurgeReason", "code") => "PurgeReasonCode",
         ("PlanStage", "action") => "PlanStepAction",
+        ("PlannedServer", "action") => "PlannedAction",
         ("WithheldAction", "action") => "WithheldKind",
         _ => return None,
     })

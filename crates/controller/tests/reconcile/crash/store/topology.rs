@@ -1,14 +1,19 @@
 //! The store of workspaces: each of its decisions is a passage.
 
+use std::collections::BTreeSet;
+
 use async_trait::async_trait;
 use slipway_app::broker::port::{DeclareKey, RedeclareKey};
 use slipway_app::ports::TopologyStore;
 use slipway_app::ports::store::{Error, Rule};
-use slipway_app::topology::port::{ApplyKey, ApplySnapshot, DeclareServer, TopologyIntercept};
+use slipway_app::topology::port::{
+    ApplyKey, ApplySnapshot, DecidedServer, DeclareServer, ServerRule, TopologyIntercept,
+};
 use slipway_core::broker::redeclare::RedeclareSnapshot;
 use slipway_core::broker::snapshot::ResourceSnapshot;
-use slipway_core::deletion::door::{DoorInput, Doored};
-use slipway_core::ids::{GroupId, ResourceId};
+use slipway_core::commit::Commit;
+use slipway_core::deletion::door::{Defaults, DoorInput, Doored};
+use slipway_core::ids::{GroupId, ResourceId, WorkspaceId};
 use slipway_core::topology::scale::{GroupSnapshot, OfServer};
 
 use super::{FatedStore, Passage};
@@ -71,6 +76,36 @@ impl TopologyIntercept for FatedStore {
         let mut weighed = |snapshot: &_| passage.weigh(&self.fate, rule(snapshot)?);
         let outcome = self.inner.topology.server_decide_deletion(id, input, &mut weighed).await;
         self.conclude(passage, outcome).await
+    }
+
+    /// A batch is one commit with the names of all that it takes down. They are determined first,
+    /// by a run that writes nothing.
+    async fn server_take_down(
+        &self,
+        workspace: WorkspaceId,
+        servers: &[ResourceId],
+        defaults: Defaults,
+        rule: &mut ServerRule<'_>,
+    ) -> Result<Vec<DecidedServer>, Error> {
+        self.fate.alive().await;
+        let mut names = BTreeSet::new();
+        let mut foreseen = |snapshot: &_| {
+            let commit = rule(snapshot)?;
+            if !commit.is_empty() {
+                names.insert(self.fate.name_of(&commit));
+            }
+            Ok(Commit::default())
+        };
+        let inner = &self.inner.topology;
+        inner.server_take_down(workspace, servers, defaults, &mut foreseen).await?;
+        for name in &names {
+            self.before(name).await?;
+        }
+        let decided = inner.server_take_down(workspace, servers, defaults, rule).await?;
+        for name in &names {
+            self.after(name).await?;
+        }
+        Ok(decided)
     }
 
     async fn server_decide_replacement(
