@@ -8,8 +8,10 @@ use slipway_app::files::port::Beside;
 use slipway_durable::database::{Gateway, class, postgres, retried_on};
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{ConnectOptions as _, Connection as _, Transaction};
+use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
 
+use super::shared::topology::port::GATES_AT_ONCE;
 use super::{Connection, Db, Jobs};
 use crate::blueprints::Blueprints;
 use crate::config::OpenError;
@@ -37,6 +39,8 @@ pub(crate) struct Backend {
     pub(super) blueprints: Arc<Blueprints>,
     /// What every decision writes too.
     pub(super) beside: Option<Arc<Beside>>,
+    /// Lets decisions about servers in.
+    pub(super) gates: Arc<Semaphore>,
 }
 
 impl Backend {
@@ -71,13 +75,15 @@ impl Backend {
         }
         let database = Arc::new(database);
         let jobs = super::shared::tenants::jobs::jobs(&database)?;
-        Ok(Self { database, jobs, blueprints: Arc::default(), beside: None })
+        let gates = Arc::new(Semaphore::new(GATES_AT_ONCE));
+        Ok(Self { database, jobs, blueprints: Arc::default(), beside: None, gates })
     }
 
     /// The same store, whose decisions write this too.
     pub(super) fn with(&self, beside: Arc<Beside>) -> Self {
         let (database, blueprints) = (Arc::clone(&self.database), Arc::clone(&self.blueprints));
-        Self { database, jobs: self.jobs.clone(), blueprints, beside: Some(beside) }
+        let gates = Arc::clone(&self.gates);
+        Self { database, jobs: self.jobs.clone(), blueprints, beside: Some(beside), gates }
     }
 }
 

@@ -9,7 +9,9 @@ pub(crate) use slipway_durable::database::sqlite::options;
 use slipway_durable::database::{Gateway, retried_on, sqlite};
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{Connection as _, Transaction};
+use tokio::sync::Semaphore;
 
+use super::shared::topology::port::GATES_AT_ONCE;
 use super::{Connection, Db, Jobs};
 use crate::blueprints::Blueprints;
 use crate::config::{OpenError, SqliteFile};
@@ -40,6 +42,8 @@ pub(crate) struct Backend {
     pub(super) blueprints: Arc<Blueprints>,
     /// What every decision writes too.
     pub(super) beside: Option<Arc<Beside>>,
+    /// Lets decisions about servers in.
+    pub(super) gates: Arc<Semaphore>,
     lock: Arc<DirectoryLock>,
 }
 
@@ -69,6 +73,7 @@ impl Backend {
             database,
             blueprints: Arc::default(),
             beside: None,
+            gates: Arc::new(Semaphore::new(GATES_AT_ONCE)),
             lock: Arc::new(lock),
         })
     }
@@ -80,6 +85,7 @@ impl Backend {
             jobs: self.jobs.clone(),
             blueprints: Arc::clone(&self.blueprints),
             beside: Some(beside),
+            gates: Arc::clone(&self.gates),
             lock: Arc::clone(&self.lock),
         }
     }

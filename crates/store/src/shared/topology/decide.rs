@@ -6,7 +6,7 @@ use slipway_app::broker::port::{DeclareKey, RedeclareKey, ResourceKey};
 use slipway_app::topology::port::{ApplyKey, ApplySnapshot, DeclareServer};
 use slipway_core::broker::redeclare::RedeclareSnapshot;
 use slipway_core::broker::snapshot::{DeclareSnapshot, ResourceSnapshot};
-use slipway_core::ids::{GroupId, ResourceId, WorkspaceId};
+use slipway_core::ids::{GroupId, ResourceId};
 use slipway_core::topology::group::Group;
 use slipway_core::topology::role::NodeRole;
 use slipway_core::topology::scale::{GroupSnapshot, OfServer};
@@ -17,21 +17,19 @@ use super::broker::declare;
 use super::broker::declare::Corrected;
 use super::table::Table;
 use super::transaction::Load;
-use super::{Connection, group, servers, workspace};
+use super::{Connection, group, servers};
 use crate::blueprints::Blueprints;
 use crate::failure::Failure;
 
-/// Locks workspace and group, in this order, and counts the other servers.
+/// A locked group, and how many other servers there are.
 async fn group_snapshot(
     connection: &mut Connection,
-    (workspace, group): (WorkspaceId, GroupId),
+    (workspace, group): (Workspace, Group),
     but: Option<ResourceId>,
-) -> Result<Option<GroupSnapshot>, Failure> {
-    let Some(workspace) = workspace::lock(connection, workspace).await? else { return Ok(None) };
-    let Some(group) = group::lock(connection, group).await? else { return Ok(None) };
+) -> Result<GroupSnapshot, Failure> {
     let of = (workspace.id, group.id, group.spec.role);
     let (counts, now) = servers::counts(connection, of, but, ready_asked(&group)).await?;
-    Ok(Some(GroupSnapshot { now, workspace, group, counts }))
+    Ok(GroupSnapshot { now, workspace, group, counts })
 }
 
 /// How many Ready servers a gate may ask for: the minimum, and of control planes a quorum of what
@@ -50,11 +48,9 @@ impl Load for OfGroup {
     type Snapshot = GroupSnapshot;
 
     async fn load(&self, connection: &mut Connection) -> Result<GroupSnapshot, Failure> {
-        let found = match servers::workspace_of_group(connection, self.0).await? {
-            Some(workspace) => group_snapshot(connection, (workspace, self.0), None).await?,
-            None => None,
-        };
-        found.ok_or(Failure::NotFound { kind: GroupId::KIND })
+        let found = group::lock(connection, self.0).await?;
+        let found = found.ok_or(Failure::NotFound { kind: GroupId::KIND })?;
+        group_snapshot(connection, found, None).await
     }
 }
 
@@ -97,9 +93,8 @@ async fn owner(
     connection: &mut Connection,
     id: ResourceId,
 ) -> Result<Option<GroupSnapshot>, Failure> {
-    // A server never changes its group, so it is read before anything is locked.
-    match servers::owner_of(connection, id).await? {
-        Some(owner) => group_snapshot(connection, owner, Some(id)).await,
+    match group::lock_of_server(connection, id).await? {
+        Some(owner) => group_snapshot(connection, owner, Some(id)).await.map(Some),
         None => Ok(None),
     }
 }

@@ -9,22 +9,48 @@ use slipway_core::ids::{GroupId, ProjectId, ResourceId, Revision, WorkspaceId};
 use slipway_core::topology::group::{Group, GroupSpec};
 use slipway_core::topology::owner::Owner;
 use slipway_core::topology::role::NodeRole;
-use slipway_core::topology::workspace::TakenPattern;
+use slipway_core::topology::workspace::{TakenPattern, Workspace};
 use sqlx::Row as _;
 use uuid::Uuid;
 
 use super::page::{fetch_one, hydrate, readable};
 use super::row_set::RowSet;
-use super::{Connection, Row, rows};
+use super::table::Table as _;
+use super::{Connection, Row, rows, workspace};
 use crate::failure::Failure;
 use crate::fault::Fault;
 use crate::id_list::IdList;
 
+macro_rules! columns {
+    () => {
+        "g.id AS g_id, g.revision AS g_revision, g.workspace_id AS g_workspace_id, \
+         g.project_id AS g_project_id, g.name AS g_name, g.single AS g_single, \
+         g.role AS g_role, g.wanted AS g_wanted, g.min_count AS g_min_count, \
+         g.max_count AS g_max_count, g.hostname_pattern AS g_hostname_pattern, \
+         g.made_of AS g_made_of, g.depends_on AS g_depends_on, \
+         g.delete_lock AS g_delete_lock, g.dropped AS g_dropped, g.marked AS g_marked, \
+         g.created_at AS g_created_at, g.updated_at AS g_updated_at"
+    };
+}
+
 macro_rules! select_groups {
     () => {
-        "SELECT g.id, g.revision, g.workspace_id, g.project_id, g.name, g.single, g.role, \
-         g.wanted, g.min_count, g.max_count, g.hostname_pattern, g.made_of, g.depends_on, \
-         g.delete_lock, g.dropped, g.marked, g.created_at, g.updated_at FROM workspace_groups g "
+        concat!("SELECT ", columns!(), " FROM workspace_groups g ")
+    };
+}
+
+/// A group with its workspace, which is locked before it.
+macro_rules! lock_owner {
+    ($group:literal) => {
+        concat!(
+            "SELECT ",
+            workspace::columns!(),
+            ", ",
+            columns!(),
+            " FROM workspace_groups g JOIN workspaces w ON w.id = g.workspace_id WHERE g.id = ",
+            $group,
+            sql!((for_update_of "w, g"))
+        )
     };
 }
 
@@ -54,12 +80,27 @@ pub(crate) async fn lock_all(
     found.iter().map(corrupt_or).collect()
 }
 
+/// Locks the workspace of a group, and then the group.
 pub(crate) async fn lock(
     connection: &mut Connection,
     id: GroupId,
-) -> Result<Option<Group>, Failure> {
-    let query = sqlx::query(concat!(select_groups!(), "WHERE g.id = $1", sql!(for_update)));
-    fetch_one(connection, query.bind(id.as_uuid()), "id", read).await
+) -> Result<Option<(Workspace, Group)>, Failure> {
+    let query = sqlx::query(lock_owner!("$1")).bind(id.as_uuid());
+    fetch_one(connection, query, "id", with_workspace).await
+}
+
+/// The same of the group of a server, which never changes; `None` for a resource that no
+/// workspace owns, or that is not there.
+pub(crate) async fn lock_of_server(
+    connection: &mut Connection,
+    id: ResourceId,
+) -> Result<Option<(Workspace, Group)>, Failure> {
+    let query = sqlx::query(lock_owner!("(SELECT r.group_id FROM resources r WHERE r.id = $1)"));
+    fetch_one(connection, query.bind(id.as_uuid()), "id", with_workspace).await
+}
+
+fn with_workspace(row: &Row) -> Result<(Workspace, Group), Fault> {
+    Ok((Workspace::read(row)?, read(row)?))
 }
 
 /// The readable groups of these workspaces, in the order of their names.
@@ -149,7 +190,7 @@ pub(crate) async fn control_planes(
 }
 
 fn corrupt_or(row: &Row) -> Result<Group, Failure> {
-    hydrate(row, "id", read)
+    hydrate(row, "g_id", read)
 }
 
 fn read(row: &Row) -> Result<Group, Fault> {
@@ -159,33 +200,33 @@ fn read(row: &Row) -> Result<Group, Fault> {
         u32::try_from(found)
             .map_err(|_| Fault::new(column, format!("is {found}, which is no count")))
     };
-    let made_of: MadeOf = rows::json(row, "made_of")?;
-    let marked: Vec<Uuid> = rows::json(row, "marked")?;
+    let made_of: MadeOf = rows::json(row, "g_made_of")?;
+    let marked: Vec<Uuid> = rows::json(row, "g_marked")?;
     Ok(Group {
-        id: GroupId::new(rows::get(row, "id")?),
-        workspace_id: WorkspaceId::new(rows::get(row, "workspace_id")?),
-        project_id: ProjectId::new(rows::get(row, "project_id")?),
+        id: GroupId::new(rows::get(row, "g_id")?),
+        workspace_id: WorkspaceId::new(rows::get(row, "g_workspace_id")?),
+        project_id: ProjectId::new(rows::get(row, "g_project_id")?),
         spec: GroupSpec {
-            name: Name::from_stored(rows::get(row, "name")?),
-            single: flag("single")?,
-            role: rows::member(row, "role", NodeRole::parse)?,
-            wanted: count("wanted")?,
-            min: count("min_count")?,
-            max: count("max_count")?,
-            hostname_pattern: rows::get(row, "hostname_pattern")?,
+            name: Name::from_stored(rows::get(row, "g_name")?),
+            single: flag("g_single")?,
+            role: rows::member(row, "g_role", NodeRole::parse)?,
+            wanted: count("g_wanted")?,
+            min: count("g_min_count")?,
+            max: count("g_max_count")?,
+            hostname_pattern: rows::get(row, "g_hostname_pattern")?,
             blueprint: made_of.blueprint,
             version: made_of.version,
             credential: made_of.credential,
             parameters: made_of.parameters,
             hardware: made_of.hardware,
-            depends_on: rows::json(row, "depends_on")?,
-            delete_lock: flag("delete_lock")?,
+            depends_on: rows::json(row, "g_depends_on")?,
+            delete_lock: flag("g_delete_lock")?,
         },
-        dropped: flag("dropped")?,
+        dropped: flag("g_dropped")?,
         marked: marked.into_iter().map(ResourceId::new).collect(),
-        revision: Revision(rows::get(row, "revision")?),
-        created_at: rows::time(row, "created_at")?,
-        updated_at: rows::time(row, "updated_at")?,
+        revision: Revision(rows::get(row, "g_revision")?),
+        created_at: rows::time(row, "g_created_at")?,
+        updated_at: rows::time(row, "g_updated_at")?,
     })
 }
 

@@ -20,6 +20,11 @@ use super::decide::{Applied, CorrectedServer, NewServer, OfGroup, Server};
 use super::deletion::decide::AtTheDoor;
 use super::{Backend, batch, reads, servers, waiting};
 
+/// Decisions about servers that go on at once. Those of a workspace wait for each other; who waits
+/// here and not for its row holds no connection, and those who hold the row are done sooner. The
+/// semaphore is never closed.
+pub(crate) const GATES_AT_ONCE: usize = 4;
+
 pub(super) fn of_server(snapshot: &OfServer<ResourceSnapshot>) -> Option<Subject> {
     Some(snapshot.of.resource.id.into())
 }
@@ -64,6 +69,7 @@ port! {
             input: DoorInput,
             rule: &mut ServerRule<'_>,
         ) -> Result<(), Error> {
+            let _turn = self.gates.acquire().await;
             let of = Server { blueprints: &self.blueprints, id };
             Box::pin(self.decided(AtTheDoor { of, subject: of_server, input }, rule)).await
         }
@@ -84,6 +90,7 @@ port! {
             input: DoorInput,
             rule: &mut ServerReplacementRule<'_>,
         ) -> Result<(), Error> {
+            let _turn = self.gates.acquire().await;
             let of = CorrectedServer { blueprints: &self.blueprints, key };
             Box::pin(self.decided(AtTheDoor { of, subject: of_corrected, input }, rule)).await
         }

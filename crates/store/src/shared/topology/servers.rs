@@ -90,22 +90,6 @@ fn server(row: &Row) -> Result<Server, Fault> {
     })
 }
 
-/// The workspace and the group of a server; `None` for a resource that no workspace owns, or
-/// that is not there.
-pub(crate) async fn owner_of(
-    connection: &mut Connection,
-    resource: ResourceId,
-) -> Result<Option<(WorkspaceId, GroupId)>, Failure> {
-    let row = sqlx::query("SELECT workspace_id, group_id FROM resources WHERE id = $1")
-        .bind(resource.as_uuid())
-        .fetch_optional(connection)
-        .await?;
-    let Some(row) = row else { return Ok(None) };
-    let (workspace, group): (Option<Uuid>, Option<Uuid>) =
-        (row.try_get("workspace_id")?, row.try_get("group_id")?);
-    Ok(workspace.map(WorkspaceId::new).zip(group.map(GroupId::new)))
-}
-
 /// How far the gates count: nothing that they ask is about more servers than this.
 const COUNTED_MAX: i64 = 20_000;
 
@@ -259,18 +243,6 @@ pub(crate) async fn names_taken(
     .fetch_all(connection)
     .await?;
     Ok(found.iter().map(|row| row.try_get("handle")).collect::<Result<_, _>>()?)
-}
-
-/// The workspace of a group.
-pub(crate) async fn workspace_of_group(
-    connection: &mut Connection,
-    group: GroupId,
-) -> Result<Option<WorkspaceId>, Failure> {
-    let row = sqlx::query("SELECT workspace_id FROM workspace_groups WHERE id = $1")
-        .bind(group.as_uuid())
-        .fetch_optional(connection)
-        .await?;
-    Ok(row.map(|row| row.try_get("workspace_id").map(WorkspaceId::new)).transpose()?)
 }
 
 /// Servers of a workspace that are not deleted, which keep its teardown running.

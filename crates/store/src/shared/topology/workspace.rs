@@ -15,10 +15,17 @@ use super::{Connection, Row, group, rollouts, rows, servers};
 use crate::failure::Failure;
 use crate::fault::Fault;
 
+macro_rules! columns {
+    () => {
+        "w.id, w.revision, w.project_id, w.name, w.paused_at, w.deletion_id, w.deleted_at, \
+         w.created_at, w.updated_at"
+    };
+}
+pub(crate) use columns;
+
 macro_rules! select {
     () => {
-        "SELECT w.id, w.revision, w.project_id, w.name, w.paused_at, w.deletion_id, \
-         w.deleted_at, w.created_at, w.updated_at FROM workspaces w "
+        concat!("SELECT ", columns!(), " FROM workspaces w ")
     };
 }
 
