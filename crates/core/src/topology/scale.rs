@@ -223,7 +223,7 @@ fn scaled_down(
 }
 
 fn changed(commit: &mut Commit, owner: &GroupSnapshot, after: Group) {
-    commit.writes.push(TopologyWrite::GroupUpdate(after).into());
+    commit.writes.push(TopologyWrite::GroupScale(after).into());
     commit.writes.push(TopologyWrite::WorkspaceUpdate(owner.workspace.clone()).into());
 }
 

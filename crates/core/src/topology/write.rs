@@ -14,6 +14,8 @@ pub enum TopologyWrite {
     Suspend(WorkspaceId),
     GroupInsert(Group),
     GroupUpdate(Group),
+    /// Only how many servers it wants, and which are marked.
+    GroupScale(Group),
     /// Of a group that was dropped and has no servers any more.
     GroupRemove(GroupId),
 }

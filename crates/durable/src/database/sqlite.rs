@@ -21,6 +21,10 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
 
 const READERS: u32 = 8;
 
+/// At most 16 MiB, eight times the default: decisions count rows all over the file, and the others
+/// wait for the one that reads them.
+const WRITER_CACHE: &str = "-16384";
+
 /// How transactions begin: a write transaction is alone in the database from
 /// its first statement.
 pub const BEGIN: Begin = Begin { write: "BEGIN IMMEDIATE", read: "BEGIN" };
@@ -48,7 +52,7 @@ pub async fn gateway(
     options: SqliteConnectOptions,
     statement_limit: Duration,
 ) -> Result<Gateway<Sqlite>, sqlx::Error> {
-    let writer = pool(1).connect_with(options.clone()).await?;
+    let writer = pool(1).connect_with(options.clone().pragma("cache_size", WRITER_CACHE)).await?;
     let readers = pool(READERS).connect_with(options.pragma("query_only", "on")).await?;
     Ok(Gateway::new(Source::Fixed { writer, readers }, BEGIN, statement_limit))
 }

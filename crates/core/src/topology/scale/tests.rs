@@ -32,7 +32,7 @@ fn asked<'a>(inventory: &'a Inventory, ask: &'a Ask) -> Asked<'a> {
 fn group_after(commit: &Commit) -> Option<&Group> {
     commit.writes.iter().find_map(|write| match write {
         Write::Topology(write) => match &**write {
-            TopologyWrite::GroupUpdate(group) => Some(group),
+            TopologyWrite::GroupScale(group) => Some(group),
             _ => None,
         },
         _ => None,

@@ -274,3 +274,8 @@ pub(crate) const UPDATE: RowSet<Group> = update_rows!(dated, "workspace_groups" 
     dropped: integer = i32::from(row.dropped),
     marked: json = row.marked,
 });
+
+pub(crate) const SCALE: RowSet<Group> = update_rows!(dated, "workspace_groups" by id, |row: &Group| {
+    wanted: bigint = row.spec.wanted,
+    marked: json = row.marked,
+});

@@ -32,21 +32,17 @@ macro_rules! in_use {
     };
 }
 
-/// The same for servers that are Ready. A resource has a second attempt that is not Deleted only
-/// while it has a surge, so only then is the last one looked for: a gate counts many servers.
-macro_rules! ready_in_use {
-    () => {
-        "FROM resources r JOIN provisioned_resources a ON a.resource_id = r.id \
-         AND a.in_use <> 0 AND (r.surge_to IS NULL OR NOT EXISTS \
-            (SELECT 1 FROM provisioned_resources n WHERE n.resource_id = a.resource_id \
-            AND n.in_use <> 0 AND n.attempt > a.attempt)) "
-    };
-}
-
-/// Whether a server stands for one of those that its group must keep.
+/// Whether a server stands for one of those that its group must keep. A resource has a second
+/// attempt that is not Deleted only while it has a surge, so only then is the one in use looked
+/// for: a gate counts many servers. A test and not a join, so that no planner begins with the
+/// Ready attempts of all groups.
 macro_rules! is_counted {
     () => {
-        "r.deleted_at IS NULL AND r.deletion_id IS NULL AND a.status = 'Ready'"
+        "r.deleted_at IS NULL AND r.deletion_id IS NULL \
+         AND EXISTS (SELECT 1 FROM provisioned_resources a WHERE a.resource_id = r.id \
+            AND a.status = 'Ready' AND (r.surge_to IS NULL OR (a.in_use <> 0 AND NOT EXISTS \
+            (SELECT 1 FROM provisioned_resources n WHERE n.resource_id = a.resource_id \
+            AND n.in_use <> 0 AND n.attempt > a.attempt))))"
     };
 }
 
@@ -111,9 +107,8 @@ pub(crate) async fn counts(
          count(CASE WHEN s.deletion_id IS NULL OR coalesce((SELECT d.kind FROM deletions d \
             WHERE d.id = s.deletion_id), 'provisioned_resource') = 'provisioned_resource' \
             THEN 1 END) AS staying, \
-         (SELECT count(*) FROM (SELECT r.id ",
-        ready_in_use!(),
-        "WHERE r.group_id = $1 AND r.id <> $2 AND ",
+         (SELECT count(*) FROM (SELECT r.id FROM resources r WHERE r.group_id = $1 \
+            AND r.id <> $2 AND ",
         is_counted!(),
         " LIMIT $3) enough) AS counted \
          FROM resources s WHERE s.group_id = $1 AND s.deleted_at IS NULL AND s.id <> $2"
@@ -181,9 +176,8 @@ async fn of_role(
     limit: i64,
 ) -> Result<u32, Failure> {
     let row = sqlx::query(concat!(
-        "SELECT count(*) AS found FROM (SELECT r.id ",
-        ready_in_use!(),
-        "WHERE r.workspace_id = $1 AND r.server_role = $2 AND r.id <> $3 AND ",
+        "SELECT count(*) AS found FROM (SELECT r.id FROM resources r \
+         WHERE r.workspace_id = $1 AND r.server_role = $2 AND r.id <> $3 AND ",
         is_counted!(),
         " LIMIT $4) counted"
     ))
@@ -197,7 +191,8 @@ async fn of_role(
     Ok(u32::try_from(found).unwrap_or(u32::MAX))
 }
 
-/// Every attempt of a group that is not proven gone, for the comparison with an inventory.
+/// The attempts of the servers of a group, for the comparison with an inventory. A server is not
+/// deleted before all of its attempts are.
 pub(crate) async fn attempts(
     connection: &mut Connection,
     group: GroupId,
@@ -207,7 +202,7 @@ pub(crate) async fn attempts(
          JOIN provisioned_resources a ON a.resource_id = r.id \
          JOIN blueprint_versions v ON v.id = a.blueprint_version_id \
          JOIN blueprints b ON b.id = v.blueprint_id \
-         WHERE r.group_id = $1 AND (r.deleted_at IS NULL OR a.status <> 'Deleted') ORDER BY a.id",
+         WHERE r.group_id = $1 AND r.deleted_at IS NULL ORDER BY a.id",
     )
     .bind(group.as_uuid())
     .fetch_all(connection)

@@ -1,5 +1,6 @@
 //! Dispatches each write of workspaces to the function of its table.
 
+use slipway_core::Refusal;
 use slipway_core::ids::GroupId;
 use slipway_core::topology::TopologyWrite;
 use slipway_core::topology::group::Group;
@@ -20,8 +21,10 @@ pub(crate) async fn apply(
         TopologyWrite::Suspend(id) => workspace::suspend(connection, *id).await,
         TopologyWrite::GroupInsert(row) => insert(connection, &group::INSERT, row, "name").await,
         TopologyWrite::GroupUpdate(row) => {
-            let stale = |row: &Group| writes::stale(GroupId::KIND, row.id, row.revision);
             group::UPDATE.write_guarded(connection, &[row], stale).await
+        }
+        TopologyWrite::GroupScale(row) => {
+            group::SCALE.write_guarded(connection, &[row], stale).await
         }
         TopologyWrite::GroupRemove(id) => {
             sqlx::query("DELETE FROM workspace_groups WHERE id = $1")
@@ -31,4 +34,8 @@ pub(crate) async fn apply(
             Ok(())
         }
     }
+}
+
+fn stale(row: &Group) -> Refusal {
+    writes::stale(GroupId::KIND, row.id, row.revision)
 }
