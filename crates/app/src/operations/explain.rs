@@ -4,6 +4,7 @@
 
 mod fleet;
 mod tenants;
+mod topology;
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -180,6 +181,7 @@ async fn of_kind(
         ExplainedKind::Generator => fleet::generator(context, caller, reference).await,
         ExplainedKind::Tenant => tenants::tenant(context, caller, reference).await,
         ExplainedKind::Job => tenants::job(context, caller, reference).await,
+        ExplainedKind::Workspace => topology::workspace(context, caller, reference).await,
     }
 }
 

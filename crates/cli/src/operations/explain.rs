@@ -48,6 +48,7 @@ pub(crate) const EXAMPLES: &[&str] = &[
     "slipway explain stack web",
     "slipway explain agent edge@berlin",
     "slipway explain generator ci --project shop",
+    "slipway explain workspace edge",
 ];
 
 pub(crate) async fn run(
@@ -211,7 +212,7 @@ fn part(part: &ExplainedPart) -> String {
         // Its name says that it is an attempt.
         ("provisioned_resource", false) => format!("  {name} ({id})"),
         // Their names are what commands take.
-        ("stack" | "agent" | "generator", false) => format!("  {kind} {name}"),
+        ("stack" | "agent" | "generator" | "server", false) => format!("  {kind} {name}"),
         (_, false) => format!("  {kind} {id} ({name})"),
         (_, true) => format!("  {kind} {id}"),
     };

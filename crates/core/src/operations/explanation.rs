@@ -30,6 +30,7 @@ closed_set!(
         Tenant => "tenant",
         /// Of a tenant.
         Job => "job",
+        Workspace => "workspace",
     }
 );
 

@@ -142,6 +142,7 @@ pub fn missing(kind: ExplainedKind, text: &str) -> Refusal {
         ExplainedKind::Generator => ErrorKind::GeneratorNotFound,
         ExplainedKind::Tenant => ErrorKind::TenantNotFound,
         ExplainedKind::Job => ErrorKind::TenantJobNotFound,
+        ExplainedKind::Workspace => ErrorKind::WorkspaceNotFound,
     };
     Refusal::new(error, format!("there is no {kind} {text}; check the id"))
 }

@@ -98,6 +98,15 @@ async fn a_workspace_is_applied_shown_and_refused_with_its_servers() {
     let id = server["id"].as_str().unwrap();
     let resource = world.get(&format!("/api/v1/resources/{id}")).await.json();
     assert_eq!(resource["labels"]["group"], "prod-w");
+    let explained = world.get("/api/v1/explain/workspace/prod").await.json();
+    assert_eq!((&explained["state"], &explained["name"]), (&json!("converging"), &json!("prod")));
+    assert_eq!(
+        explained["waiting_for"],
+        "prod-cp-1, prod-w-1, prod-w-2, prod-w-3, prod-w-4 to settle"
+    );
+    assert_eq!(explained["parts"][1]["about"], "of group prod-w");
+    let by_id = world.get(&format!("/api/v1/explain/{}", shown["id"].as_str().unwrap())).await;
+    assert_eq!(by_id.json()["kind"], "workspace");
     let refused = world.ask("DELETE", "/api/v1/workspaces/prod", KEY, "").await;
     refused.refused(422, "workspace_not_empty");
     world

@@ -12,6 +12,7 @@ mod resource;
 mod rollout;
 mod tenants;
 mod token;
+mod topology;
 
 pub use containers::{ClusterFacts, cluster, project};
 pub use deletion::deletion;
@@ -22,6 +23,7 @@ pub use resource::{Timeouts, attempt, quarantined, resource};
 pub use rollout::rollout;
 pub use tenants::{TenantFacts, job, tenant};
 pub use token::token;
+pub use topology::{WorkspaceFacts, workspace};
 
 #[cfg(test)]
 mod tests;

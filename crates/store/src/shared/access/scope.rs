@@ -87,6 +87,8 @@ pub(crate) async fn id_find(
         ids_of!("generator", "generators", "d.project_id = $3"),
         " UNION ALL ",
         ids_of!("tenant", "tenants", "d.project_id = $3"),
+        " UNION ALL ",
+        ids_of!("workspace", "workspaces", "d.project_id = $3"),
     );
     let found = sqlx::query(FIND)
         .bind(*ids.start())
