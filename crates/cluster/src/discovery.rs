@@ -86,6 +86,16 @@ impl Connection {
     /// one version each: the preferred one of its group, if that serves it. A kind may
     /// be served in another version only.
     pub async fn kinds(&self, asked: impl Fn(&str, &str) -> bool) -> Result<Kinds, Error> {
+        let kinds = self.kinds_once(&asked).await?;
+        let went = |error: &Error| *error.reason() == Reason::NotFound;
+        match kinds.unknown.iter().any(went) {
+            // A group that went away after it was listed is not listed the second time.
+            true => self.kinds_once(&asked).await,
+            false => Ok(kinds),
+        }
+    }
+
+    async fn kinds_once(&self, asked: impl Fn(&str, &str) -> bool) -> Result<Kinds, Error> {
         let what = "ask which kinds there are";
         let client = self.client().await?;
         let core = self.answer(what, error::within(client.list_core_api_versions()).await).await?;
