@@ -34,7 +34,7 @@ use crate::world::World;
 
 /// Cells that run side by side. With all of them at once the loops that only wait
 /// for their turn take a third more of the cores.
-const AT_ONCE: usize = 16;
+const AT_ONCE: usize = 8;
 /// A run takes a second at most; only a hanging one takes longer.
 const RUN_LIMIT: Duration = Duration::from_secs(60);
 /// Timing may add a tick of the loop once in a while, which makes it another
