@@ -45,6 +45,13 @@ pub fn workspace(facts: &WorkspaceFacts<'_>) -> Explanation {
     };
     let mut found = Explanation::new(ExplainedKind::Workspace, id, name, state, since);
     found.next = "nothing".to_owned();
+    // Also of one whose teardown is paused.
+    if let (None, Some(deletion)) = (workspace.deleted_at, facts.deletion) {
+        found.notice = Some(format!(
+            "it is being deleted, asked for by {}: {}; `slipway workspace cancel {name}` stops it before its next server goes",
+            deletion.requested_by, deletion.reason
+        ));
+    }
     match state {
         "deleted" | "ready" => {}
         "paused" => {
@@ -98,17 +105,12 @@ fn counted(group: &Group, facts: &WorkspaceFacts<'_>) -> String {
 }
 
 fn leaving(found: &mut Explanation, facts: &WorkspaceFacts<'_>) {
-    let name = facts.workspace.name.as_str();
-    if let Some(deletion) = facts.deletion {
-        found.notice = Some(format!(
-            "it is being deleted, asked for by {}: {}; `slipway workspace cancel {name}` stops it before its next server goes",
-            deletion.requested_by, deletion.reason
-        ));
-        if let (DeletionState::Scheduled, Some(at)) = (deletion.state, deletion.scheduled_for) {
-            found.waiting_for = Some(format!("the end of its grace, at {at}"));
-            found.next = "its teardown begins then".to_owned();
-            return;
-        }
+    if let Some(Deletion { state: DeletionState::Scheduled, scheduled_for: Some(at), .. }) =
+        facts.deletion
+    {
+        found.waiting_for = Some(format!("the end of its grace, at {at}"));
+        found.next = "its teardown begins then".to_owned();
+        return;
     }
     let going: Vec<&str> = facts
         .servers
@@ -176,6 +178,7 @@ mod tests {
     use super::*;
     use crate::broker::phase::Phase;
     use crate::fixtures::topology::{mk_group, mk_server, mk_workspace};
+    use crate::fixtures::{mk_deletion, mk_snapshot};
     use crate::ids::DeletionId;
     use crate::topology::role::NodeRole;
 
@@ -228,5 +231,27 @@ mod tests {
         let found = explained(&leaving, &group, &servers);
         assert_eq!(found.waiting_for.as_deref(), Some("worker-2 to be proven gone"));
         assert_eq!(found.next, "what is before them in the order goes once they are gone");
+    }
+
+    #[test]
+    fn a_paused_teardown_says_both() {
+        let deletion = mk_deletion(&mk_snapshot(Phase::Ready));
+        let workspace = Workspace {
+            deletion_id: Some(deletion.id),
+            paused_at: Some(deletion.requested_at),
+            ..mk_workspace()
+        };
+        let found = super::workspace(&WorkspaceFacts {
+            mode: Mode::Acting,
+            workspace: &workspace,
+            project: "default",
+            groups: &[],
+            servers: &[],
+            deletion: Some(&deletion),
+            blockers: Vec::new(),
+        });
+        assert_eq!(found.state, "paused");
+        assert!(found.notice.unwrap().contains("slipway workspace cancel prod"));
+        assert!(found.waiting_for.unwrap().contains("slipway workspace resume prod"));
     }
 }
